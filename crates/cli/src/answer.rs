@@ -19,7 +19,7 @@ use crate::place;
 #[derive(Debug, clap::Args)]
 #[group(id = "answer")]
 pub struct Args {
-    /// Print one JSON object for each answer
+    /// Print one JSON object for each response
     #[arg(long, conflicts_with = "pretty")]
     json: bool,
     /// Format link-format, JSON, CBOR and SenML for reading, as on a terminal

@@ -16,19 +16,19 @@ const HINT: &str = "see --cc, --window and --nstart";
 #[derive(Debug, clap::Args)]
 #[group(id = "bounds")]
 pub struct Args {
-    /// Retransmission timer of confirmable messages, both requests of a proxy and notifications
+    /// Retransmission timer of confirmable messages: requests of a proxy, and notifications
     #[arg(long, value_name = "NAME", default_value = "default", value_parser = rows::timers())]
     cc: String,
     /// Congestion window towards each peer
     #[arg(long, value_name = "NAME", default_value = "fixed", value_parser = rows::windows())]
     window: String,
-    /// Confirmable messages in flight to one peer at first
+    /// Initial number of confirmable messages in flight to one peer
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     nstart: u32,
-    /// Peers remembered at each UDP address, for timers and duplicate detection
+    /// Peers that the server remembers at each UDP address, for timers and duplicate detection
     #[arg(long, value_name = "NUMBER", default_value_t = Config::default().peers_max, value_parser = number())]
     max_peers: usize,
-    /// Slow requests being answered at each UDP address and on each connection; at most a quarter of them from one
+    /// Slow requests in progress at each UDP address and on each connection; at most a quarter of them from one
     /// source, and half from all unproven addresses
     #[arg(long, value_name = "NUMBER", default_value_t = HostLimits::default().requests_max, value_parser = number())]
     max_exchanges: usize,
@@ -47,7 +47,7 @@ pub struct Args {
     /// DTLS sessions from one source at each port; by default a quarter of all
     #[arg(long, value_name = "NUMBER", value_parser = number())]
     max_sessions_per_client: Option<usize>,
-    /// Longest body, octets
+    /// Longest body, in octets
     #[arg(long, value_name = "OCTETS", default_value_t = HostLimits::default().body_max, value_parser = number())]
     max_body: usize,
     /// Observers at each UDP address, and on all connections together

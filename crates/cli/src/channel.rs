@@ -43,13 +43,13 @@ pub struct Args {
     /// Local address, for coap and coaps
     #[arg(short, long, value_name = "ADDRESS")]
     address: Option<IpAddr>,
-    /// Interface by which requests to IPv4 groups leave, and to groups whose URI names none
+    /// Interface that sends requests to groups, for IPv4 groups and for URIs without an interface
     #[arg(long, value_name = "NAME", value_parser = interface)]
     interface: Option<Interface>,
-    /// Hops that requests to groups may go; by default they stay on the link
+    /// Hop limit of requests to groups; by default they stay on the link
     #[arg(long, value_name = "HOPS", value_parser = clap::value_parser!(u8).range(1..))]
     hops: Option<u8>,
-    /// Pre-shared key for coaps, or @FILE that holds it
+    /// Pre-shared key for coaps, or @FILE that contains it
     #[arg(short = 'k', long, value_name = "KEY", requires = "identity")]
     psk: Option<String>,
     /// Identity that belongs to the key
@@ -58,10 +58,10 @@ pub struct Args {
     /// Certificates (PEM) of the authorities to trust, for coaps+tcp and coaps+ws
     #[arg(long, value_name = "FILE")]
     cafile: Option<PathBuf>,
-    /// Accept any certificate, for tests: anybody between here and the server can read and change everything
+    /// Accept any certificate, for tests only: an attacker on the path can read and change all messages
     #[arg(long, conflicts_with = "cafile")]
     insecure: bool,
-    /// Security context for OSCORE, in libcoap's file format; its state is kept beside the file
+    /// Security context for OSCORE, in libcoap's file format; the state is stored next to the file
     #[arg(short = 'E', long, value_name = "FILE")]
     oscore: Option<PathBuf>,
     #[command(flatten)]
@@ -72,7 +72,7 @@ pub struct Args {
 #[derive(Debug, clap::Args)]
 #[group(id = "transfer")]
 pub struct Transfer {
-    /// Largest block of a long body, octets
+    /// Largest block of a long body, in octets
     #[arg(short, long, value_name = "OCTETS", value_parser = block)]
     pub block: Option<Exponent>,
     /// Retransmission timer

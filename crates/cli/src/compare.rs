@@ -41,7 +41,7 @@ pub struct Args {
     /// Compare the values of this swept key with each other.
     #[arg(long, value_name = "KEY")]
     by: Option<String>,
-    /// Value of the key that the others are compared with; by default the first.
+    /// Value with which the other values are compared; by default the first.
     #[arg(long, value_name = "VALUE", requires = "by")]
     baseline: Option<String>,
     /// Compare only points with this setting (repeatable).

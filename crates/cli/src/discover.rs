@@ -30,7 +30,7 @@ pub struct Args {
     /// Send a non-confirmable request (NON)
     #[arg(short = 'N', long)]
     non: bool,
-    /// Time to wait for answers
+    /// Time to wait for responses
     #[arg(short = 'B', long, value_name = "TIME", value_parser = duration::wait)]
     timeout: Option<Duration>,
     /// Print one JSON object for each server

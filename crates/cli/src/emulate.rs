@@ -35,19 +35,19 @@ pub struct Args {
     /// Name of the link; several links at a time need different names
     #[arg(long, value_name = "NAME", default_value = "lowmesh")]
     name: String,
-    /// IPv6 addresses too (fd00:6c6d::1 and ::2); neighbour discovery then uses the link as well
+    /// Add IPv6 addresses (fd00:6c6d::1 and ::2); neighbour discovery then uses the link too
     #[arg(long)]
     ipv6: bool,
-    /// Command that runs in b through `sh -c`, half a second before COMMAND, and is ended with the link
+    /// Command that starts in b through `sh -c`, half a second before COMMAND, and ends with the link
     #[arg(long, value_name = "COMMAND")]
     peer: Option<String>,
-    /// Write the packets that leave and reach a to a pcap file
+    /// Capture the packets that namespace a sends and receives in a pcap file
     #[arg(long, value_name = "FILE")]
     pcap_a: Option<PathBuf>,
-    /// Write the packets that leave and reach b to a pcap file
+    /// Capture the packets that namespace b sends and receives in a pcap file
     #[arg(long, value_name = "FILE")]
     pcap_b: Option<PathBuf>,
-    /// Time between two lines about the link on stderr; 0s prints none
+    /// Time between two status lines on stderr; 0s prints none
     #[arg(long, value_name = "TIME", default_value = "1s")]
     interval: Duration,
     /// Print the totals as one JSON object at the end

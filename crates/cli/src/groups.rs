@@ -13,7 +13,7 @@ use std::io::Write;
 
 use crate::failure::Failure;
 
-/// Use resources of many devices as one: run the manager of groups, and ask it
+/// Use resources of many devices as one: run the manager of groups, and send requests to it
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]

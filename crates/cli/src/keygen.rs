@@ -23,7 +23,7 @@ const LEEWAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Make keys for OSCORE, DTLS or TLS.
 ///
-/// Files are for their owner only (mode 0600), and an existing file is never replaced.
+/// Only the owner can read the files (mode 0600), and the command never replaces a file.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -37,7 +37,7 @@ enum Kind {
     Tls(Tls),
 }
 
-/// Make a security context for each end (RFC 8613): NAME-client.conf and NAME-server.conf
+/// Make a security context for each endpoint (RFC 8613): NAME-client.conf and NAME-server.conf
 #[derive(Debug, clap::Args)]
 struct Oscore {
     /// Path that the names of the files begin with
@@ -65,7 +65,7 @@ struct Tls {
     /// Name or address by which clients reach the server (repeatable)
     #[arg(long, value_name = "HOST", default_values = ["localhost", "127.0.0.1", "::1"])]
     host: Vec<String>,
-    /// Days that the certificate is valid
+    /// Number of days for which the certificate is valid
     #[arg(long, value_name = "NUMBER", default_value_t = 365,
           value_parser = clap::value_parser!(u64).range(1..=36_500))]
     days: u64,

@@ -12,10 +12,10 @@ use crate::store;
 /// Join stores of runs, such as those of `run --shard`, into one.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Stores to take runs from.
+    /// Stores to copy runs from.
     #[arg(required = true, value_name = "DIR")]
     stores: Vec<PathBuf>,
-    /// Store to put them in; it is created if it does not exist.
+    /// Store to copy the runs to; it is created if it does not exist.
     #[arg(long, value_name = "DIR")]
     into: PathBuf,
 }

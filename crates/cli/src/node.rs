@@ -33,7 +33,7 @@ use crate::failure::Failure;
 /// Run one node in real time over ZEP (IEEE 802.15.4 frames in UDP)
 ///
 /// It answers ping, UDP echo on port 7, neighbour solicitations, and CoAP requests for /clock and
-/// /.well-known/core, and forwards packets, until Ctrl-C. With a verb it does one thing and ends.
+/// /.well-known/core, and forwards packets, until Ctrl-C. With a verb it performs one operation and ends.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]

@@ -38,10 +38,10 @@ pub struct Pace {
     #[arg(short, long, value_name = "NUMBER", default_value_t = 4,
           value_parser = clap::value_parser!(u64).range(1..))]
     pub count: u64,
-    /// Time from an answer to the next ping
+    /// Time from a reply to the next ping
     #[arg(short, long, value_name = "TIME", default_value = "1s", value_parser = duration::wait)]
     pub interval: Duration,
-    /// Time to wait for each answer
+    /// Time to wait for each reply
     #[arg(short = 'B', long, value_name = "TIME", default_value = "10s", value_parser = duration::wait)]
     pub timeout: Duration,
 }

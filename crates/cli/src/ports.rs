@@ -29,7 +29,7 @@ pub struct Args {
     /// Port of coap+ws, or coaps+ws with --cert
     #[arg(long, value_name = "PORT")]
     ws_port: Option<u16>,
-    /// Pre-shared key for coaps, or @FILE that holds it
+    /// Pre-shared key for coaps, or @FILE that contains it
     #[arg(short = 'k', long, value_name = "KEY", requires = "identity")]
     psk: Option<String>,
     /// Identity of the clients that know the key
@@ -41,7 +41,7 @@ pub struct Args {
     /// The key (PEM) that belongs to the certificates
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
-    /// Security contexts for OSCORE, in libcoap's file format; their state is kept beside the file
+    /// Security contexts for OSCORE, in libcoap's file format; their state is stored next to the file
     #[arg(short = 'E', long, value_name = "FILE")]
     oscore: Option<PathBuf>,
     /// Serve /metrics for Prometheus: counters, and the state of congestion control for each peer; it contains the

@@ -13,7 +13,7 @@ use crate::ports::{self, Reach};
 /// Forward requests: a forward proxy, or with --to a reverse proxy
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Server for requests that name no target; its path is put before theirs
+    /// Server for requests that name no target; its path precedes the path of a request
     #[arg(long, value_name = "URI")]
     to: Option<String>,
     /// With --to, also forward requests that name a target
@@ -25,28 +25,28 @@ pub struct Args {
     /// Refuse these clients (repeatable)
     #[arg(long, value_name = "NET")]
     deny_client: Vec<Network>,
-    /// Also ask these targets besides public addresses: loopback, link-local, private (repeatable); --to needs no rule
+    /// Also forward to these targets that are not public: loopback, link-local, private (repeatable); --to needs no rule
     #[arg(long, value_name = "NET")]
     allow_target: Vec<Network>,
-    /// Ask none of these targets (repeatable)
+    /// Refuse these targets (repeatable)
     #[arg(long, value_name = "NET")]
     deny_target: Vec<Network>,
-    /// Octets of memory for cached answers; 0 caches none
+    /// Octets of memory for cached responses; 0 caches none
     #[arg(long, value_name = "OCTETS", default_value_t = ProxyLimits::default().cache_max)]
     cache: usize,
     /// Resources to observe at targets, each once for all its observers; 0 observes none
     #[arg(long, value_name = "NUMBER", default_value_t = ProxyLimits::default().observations_max)]
     observations: usize,
-    /// Requests under way or waiting, of all clients; one client has at most as many as are still free
+    /// Requests in progress or waiting, of all clients; one client can use at most as many as are still free
     #[arg(long, value_name = "NUMBER", default_value_t = ProxyLimits::default().pending_max)]
     max_pending: usize,
-    /// Requests under way or waiting to one target
+    /// Requests in progress or waiting for one target
     #[arg(long, value_name = "NUMBER", default_value_t = ProxyLimits::default().pending_per_origin)]
     max_pending_per_target: usize,
     /// Certificates (PEM) of the authorities to trust, for targets over TLS
     #[arg(long, value_name = "FILE")]
     cafile: Option<PathBuf>,
-    /// Pre-shared key for coaps targets, or @FILE that holds it
+    /// Pre-shared key for coaps targets, or @FILE that contains it
     #[arg(long, value_name = "KEY", requires = "target_identity")]
     target_psk: Option<String>,
     /// Identity that belongs to the key

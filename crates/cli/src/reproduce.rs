@@ -33,7 +33,7 @@ use crate::{complete, dry, report, store};
 /// Version of the JSON's shape.
 const SCHEMA: u32 = 2;
 
-/// Run what the claims of a publication need and report which of them hold.
+/// Run the simulations that the claims of a publication need, and report which claims hold.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Publication; without one, all are listed.
@@ -42,7 +42,7 @@ pub struct Args {
     /// Run fewer points and seeds, and shorter runs: two minutes on two cores.
     #[arg(long)]
     quick: bool,
-    /// Seed of the first run of each point; the others count up from it.
+    /// Seed of the first run of each point; each further run uses the next number.
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
     /// Check only this claim (repeatable).

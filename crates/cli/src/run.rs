@@ -33,10 +33,10 @@ pub struct Args {
     /// A built-in scenario (see `lowmesh scenarios`), a TOML file, or a link table (CSV).
     #[arg(add = ArgValueCompleter::new(complete::scenarios))]
     scenario: String,
-    /// Number of runs, each with a seed of its own.
+    /// Number of runs, each with its own seed.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     seeds: Option<u32>,
-    /// Seed of the first run; the others count up from it.
+    /// Seed of the first run; each further run uses the next number.
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
     /// Runs at a time; by default one on each core. Results do not depend on it.

@@ -8,7 +8,7 @@ use lowmesh_lab::plan::Plan;
 use crate::failure::Failure;
 use crate::{complete, rows};
 
-/// Print a scenario with every value written out, and what it means.
+/// Print a scenario with every value and its meaning.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A built-in scenario, or a TOML file.

@@ -15,7 +15,7 @@ use crate::channel;
 use crate::duration;
 use crate::failure::Failure;
 
-/// Send one request and print its answer
+/// Send one request and print the response
 #[derive(Debug, clap::Args)]
 #[group(id = "template")]
 pub struct Args {
@@ -23,7 +23,7 @@ pub struct Args {
     pub uri: String,
     #[command(flatten)]
     pub message: Message,
-    /// Time to observe the resource; by default `observe` goes on until Ctrl-C
+    /// Time to observe the resource; by default `observe` runs until Ctrl-C
     #[arg(short = 's', long = "observe", value_name = "TIME", value_parser = duration::wait)]
     pub observe: Option<Duration>,
     /// Proxy to send the request through
@@ -51,19 +51,19 @@ pub struct Message {
     /// Format of the payload: a number, a media type, or a name such as json or cbor
     #[arg(short = 't', long, value_name = "FORMAT", value_parser = format)]
     content_format: Option<ContentFormat>,
-    /// Accepted format of the answer
+    /// Accepted format of the response
     #[arg(short = 'A', long, value_name = "FORMAT", value_parser = format)]
     accept: Option<ContentFormat>,
     /// Send a non-confirmable request (NON)
     #[arg(short = 'N', long)]
     non: bool,
-    /// Time to wait for an answer, such as 30 (seconds) or 2min
+    /// Time to wait for a response, such as 30 (seconds) or 2min
     #[arg(short = 'B', long, value_name = "TIME", value_parser = duration::wait)]
     pub timeout: Option<Duration>,
     /// Token of the request, as text or as 0x followed by hexadecimal digits
     #[arg(short = 'T', long, value_name = "TOKEN", value_parser = token)]
     token: Option<Token>,
-    /// Further option, such as `4,0xa1b2` or `if-none-match` (repeatable)
+    /// Additional option, such as `4,0xa1b2` or `if-none-match` (repeatable)
     #[arg(short = 'O', long = "option", value_name = "OPTION,VALUE", value_parser = option)]
     options: Vec<(OptionNumber, Vec<u8>)>,
 }

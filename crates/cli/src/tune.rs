@@ -32,8 +32,8 @@ pub struct Args {
     /// A built-in scenario (see `lowmesh scenarios`), or a TOML file.
     #[arg(add = ArgValueCompleter::new(complete::scenarios))]
     scenario: String,
-    /// The timer. One without parameters of its own is tuned by `coap.ack_timeout`.
-    /// By default cocoa, unless --key says what is tuned.
+    /// The timer. For a timer without parameters, coap.ack_timeout is tuned.
+    /// The default is cocoa, unless --key is given.
     #[arg(long, value_name = "NAME", value_parser = rows::timers(), conflicts_with = "keys")]
     timer: Option<String>,
     /// Tune this key: a parameter of an algorithm of the scenario, such as schedule.housekeeping, or a key that names an
@@ -45,13 +45,13 @@ pub struct Args {
     /// points of delivery).
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(Objective::NAMES), default_value = "weighted")]
     objective: String,
-    /// Runs that the search may take; the comparison needs more.
+    /// Runs that the search may use; the comparison needs further runs.
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     budget: u32,
     /// Seeds of the comparison; by default as many as the scenario has.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100_000))]
     seeds: Option<u32>,
-    /// Seed of the first run; the others count up from it.
+    /// Seed of the first run; each further run uses the next number.
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
     /// Runs at a time; by default one on each core. Results do not depend on it.

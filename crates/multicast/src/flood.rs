@@ -51,7 +51,7 @@ pub static ROW: Row<dyn Engine> = Row {
             "How long a packet is remembered",
         )
         .source("ours"),
-        Parameter::whole("seen", 64, 2, 4096, "Packets that are remembered at most")
+        Parameter::whole("seen", 64, 2, 4096, "Maximum number of remembered packets")
             .unit("packets")
             .source("ours"),
     ],

@@ -13,7 +13,7 @@ use crate::packet::{dropped, originated, routable};
 /// The row of [`Link`].
 pub static ROW: Row<dyn Engine> = Row::<dyn Engine>::plain(
     "none",
-    "No forwarding: the neighbours of the sender are reached",
+    "No forwarding: a packet reaches only the neighbours of the sender",
     |_, _| Box::new(Link::default()),
 );
 

@@ -58,7 +58,7 @@ const PARAMETERS: &[Parameter] = &[
         "The wait is up to this many times longer; where the MAC has cells for broadcasts, it is this many cells at most",
     )
     .source("Contiki; the cells are ours"),
-    Parameter::whole("buffer", 1, 1, 64, "Packets that wait at most")
+    Parameter::whole("buffer", 1, 1, 64, "Maximum number of waiting packets")
         .unit("packets")
         .source("Contiki"),
     Copies::COPY,
@@ -68,7 +68,7 @@ const PARAMETERS: &[Parameter] = &[
 /// The row of SMRF.
 pub static SMRF: Row<dyn Engine> = Row {
     name: "smrf",
-    summary: "What the preferred parent sends goes down to subscribed children (SMRF, Contiki)",
+    summary: "Nodes forward packets from their preferred parent to subscribed children (SMRF, Contiki)",
     section: "multicast",
     parameters: PARAMETERS,
     make: |choice, rng| Box::new(Smrf::new(choice, rng, false)),
@@ -77,7 +77,7 @@ pub static SMRF: Row<dyn Engine> = Row {
 /// The row of ESMRF.
 pub static ESMRF: Row<dyn Engine> = Row {
     name: "esmrf",
-    summary: "As smrf, and other nodes than the root ask the root to send (ESMRF, Contiki-NG)",
+    summary: "As smrf; nodes other than the root ask the root to send (ESMRF, Contiki-NG)",
     section: "multicast",
     parameters: PARAMETERS,
     make: |choice, rng| Box::new(Smrf::new(choice, rng, true)),

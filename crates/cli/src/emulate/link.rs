@@ -18,10 +18,10 @@ pub struct Options {
     /// Time from one end to the other after serialisation
     #[arg(long, value_name = "TIME[,TIME]", default_value = "0s", value_parser = pair::<Duration>)]
     delay: Pair<Duration>,
-    /// Time that is added to the delay of each packet, uniform up to TIME or from TIME to TIME; packets keep their order
+    /// Time added to the delay of each packet, uniform up to TIME or from TIME to TIME; packets keep their order
     #[arg(long, value_name = "TIME[..TIME][,..]", default_value = "0s", value_parser = pair::<Jitter>)]
     jitter: Pair<Jitter>,
-    /// Octets that may wait for the serialiser; further packets are dropped
+    /// Octets that may wait in the queue; further packets are dropped
     #[arg(long, value_name = "OCTETS[,OCTETS]", default_value = "64k", value_parser = pair::<Octets>)]
     queue: Pair<Octets>,
     /// Share of packets that are lost, as in 2% or 0.02, or bursts (Gilbert-Elliott) as ge:GOOD:BAD:MEAN-GOOD:MEAN-BAD,

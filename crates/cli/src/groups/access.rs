@@ -23,7 +23,7 @@ pub struct Args {
     /// Host or URI of the manager
     #[arg(short, long, value_name = "HOST|URI", default_value = "localhost")]
     manager: String,
-    /// Time to wait for the manager; by default longer than it waits for members
+    /// Time to wait for the manager; by default longer than the manager waits for members
     #[arg(short = 'B', long, value_name = "TIME", value_parser = duration::wait)]
     timeout: Option<Duration>,
     /// Print one JSON object

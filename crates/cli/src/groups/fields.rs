@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 #[derive(Debug, clap::Args)]
 #[group(id = "fields")]
 pub struct Fields {
-    /// What is made of the answers; further operations of a profile follow after commas
+    /// Operation on the responses; further operations of a profile follow after commas
     #[arg(long, value_name = "OPERATIONS", value_delimiter = ',', value_parser = operations())]
     eo: Vec<String>,
-    /// Number of answers that suffice, or all
+    /// Number of responses that suffice, or all
     #[arg(long, value_name = "NUMBER", value_parser = replies)]
     enr: Option<String>,
     /// Type of the messages to members

@@ -20,10 +20,10 @@ use crate::place;
 use crate::ports::{self, Reach};
 use crate::rows;
 
-/// Run the manager: it asks the members of each entity, and makes one answer of theirs
+/// Run the manager, which combines the responses of the members of an entity into one
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// File that keeps the entities; without it they end with the program
+    /// File that stores the entities; without it they are lost when the program ends
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     /// Further name of this manager in the URIs of members, such as `coap://gateway.example` (repeatable)
@@ -32,13 +32,13 @@ pub struct Args {
     /// Pacing of requests to members behind one border router
     #[arg(long, value_name = "NAME", default_value = "fixed", value_parser = rows::gates())]
     gate: String,
-    /// Interface by which requests to groups leave
+    /// Interface that sends requests to groups
     #[arg(long, value_name = "NAME", value_parser = interface)]
     interface: Option<Interface>,
-    /// Hops that requests to groups may go; by default they stay on the link
+    /// Hop limit of requests to groups; by default they stay on the link
     #[arg(long, value_name = "HOPS", value_parser = clap::value_parser!(u8).range(1..))]
     hops: Option<u8>,
-    /// Pre-shared key for coaps members, or @FILE that holds it
+    /// Pre-shared key for coaps members, or @FILE that contains it
     #[arg(long, value_name = "KEY", requires = "member_identity")]
     member_psk: Option<String>,
     /// Identity that belongs to the key

@@ -17,7 +17,7 @@ use crate::duration;
 use crate::failure::Failure;
 use crate::template::decoded;
 
-/// Make an entity of resources; the manager asks each of them first
+/// Make an entity of resources; the manager first checks each of them
 #[derive(Debug, clap::Args)]
 pub struct Create {
     /// Name of the entity: up to 32 letters, digits, - and _
@@ -25,7 +25,7 @@ pub struct Create {
     /// Members: URIs of resources, or /e/NAME for another entity
     #[arg(value_name = "MEMBER", required = true)]
     members: Vec<String>,
-    /// How members are reached: one by one, or all with one request to a group that they join
+    /// How the manager reaches members: one by one, or with one request to a group that they join
     #[arg(long, value_name = "KIND", value_parser = communications())]
     ect: Option<String>,
     /// Scope of the address of the group: 3 to 5, or e (global)
@@ -44,7 +44,7 @@ pub struct List {
     access: access::Args,
 }
 
-/// Show the profile of an entity, and where each member stands
+/// Show the profile of an entity, and the state of each member
 #[derive(Debug, clap::Args)]
 pub struct Show {
     /// Name of the entity
@@ -53,12 +53,12 @@ pub struct Show {
     access: access::Args,
 }
 
-/// Ask all members of an entity, or write to them: a line for each, and exit code 7 if some failed
+/// Read or write all members of an entity: prints a line for each; exit code 7 if some failed
 #[derive(Debug, clap::Args)]
 pub struct Query {
     /// Name of the entity
     name: String,
-    /// Ask these members only (repeatable)
+    /// Use only these members (repeatable)
     #[arg(long = "only", value_name = "MEMBER")]
     only: Vec<String>,
     /// Write to all members with PUT; %XX is one octet
@@ -67,10 +67,10 @@ pub struct Query {
     /// Send to all members with POST; %XX is one octet
     #[arg(long, value_name = "TEXT", conflicts_with = "only")]
     post: Option<String>,
-    /// Format of what is written: a number, a media type, or a name such as json
+    /// Format of the payload: a number, a media type, or a name such as json
     #[arg(short = 't', long, value_name = "FORMAT", value_parser = format)]
     content_format: Option<ContentFormat>,
-    /// Longest time of the query; members that are silent then have failed
+    /// Time limit of the query; a member that has not answered by then has failed
     #[arg(long, value_name = "TIME", value_parser = duration::positive)]
     deadline: Option<Duration>,
     #[command(flatten)]
@@ -84,10 +84,10 @@ pub struct Query {
 pub struct Update {
     /// Name of the entity
     name: String,
-    /// Member to take in (repeatable)
+    /// Member to add (repeatable)
     #[arg(long, value_name = "MEMBER")]
     add: Vec<String>,
-    /// Member to let go (repeatable)
+    /// Member to remove (repeatable)
     #[arg(long, value_name = "MEMBER")]
     remove: Vec<String>,
     #[command(flatten)]

@@ -19,12 +19,13 @@ const NODE_REQUEST: &[Exit] = &[Done, Failed, Usage, NoAnswer, ClientError, Serv
 /// How verbs end that ask whether somebody is there.
 const PING: &[Exit] = &[Done, Failed, Usage, NoAnswer, Security];
 
-const STREAMS: &str = "The payload of the answer goes to stdout, everything else to stderr.";
-const GROUPS: &str = "Answers of a group, such as coap://[ff02::fd%25eth0]/hello, are collected until the time is over.";
+const STREAMS: &str =
+    "The payload of the response is printed to stdout, everything else to stderr.";
+const GROUPS: &str = "For a group, such as coap://[ff02::fd%25eth0]/hello, the command collects responses until the time is over.";
 const ENTITIES: &str =
-    "An entity is one resource, /e/NAME, for resources of several devices: its members.";
+    "An entity is one resource, /e/NAME, that combines resources of several devices, its members.";
 const NODE_OPTIONS: &str =
-    "The options of the node stand before the verb; `lowmesh node --help` lists them.";
+    "The options of the node precede the verb; `lowmesh node --help` lists them.";
 
 const fn example(what: &'static str, line: &'static str) -> Example {
     Example { what, line }
@@ -75,7 +76,10 @@ pub const PAGES: &[Page] = &[
         "run",
         &[
             example("Simulate a built-in scenario", "lowmesh run grid-25 --seeds 3"),
-            example("Change a value of it", "lowmesh run grid-25 --set traffic.period=2s"),
+            example(
+                "Change a value of the scenario",
+                "lowmesh run grid-25 --set traffic.period=2s",
+            ),
             example(
                 "Compare two timers, and write a report",
                 "lowmesh run grid-25 --set sweep.coap.congestion=default,cocoa \\\n    --report timers.html",
@@ -145,8 +149,8 @@ pub const PAGES: &[Page] = &[
         verb: "groups serve",
         notes: &[
             ENTITIES,
-            "Any client of the manager can make it ask any device. So it listens on loopback unless --address says otherwise; with --psk or -E it takes requests of known clients only.",
-            "A change is in the file of --state before any message about it leaves. After a restart memberships that were not complete are undone.",
+            "Any client can make the manager send requests to any device. So the manager listens on loopback unless --address is given; with --psk or -E it accepts requests of known clients only.",
+            "The manager stores a change in the file of --state before it sends a message about it. After a restart it removes memberships that were not complete.",
         ],
         examples: &[
             example("Run the manager", "lowmesh groups serve --state groups.state"),
@@ -179,13 +183,13 @@ pub const PAGES: &[Page] = &[
     ),
     page(
         "groups show",
-        &[example("Show where each member stands", "lowmesh groups show room")],
+        &[example("Show the state of each member", "lowmesh groups show room")],
         REQUEST,
     ),
     Page {
         verb: "groups query",
         notes: &[
-            "Operations are lst (each answer), avg, min and max. Fields that are not given are those of the profile.",
+            "Operations are lst (each response), avg, min and max. The profile defines fields that are not given.",
         ],
         examples: &[
             example("Print each value", "lowmesh groups query room"),
@@ -201,10 +205,7 @@ pub const PAGES: &[Page] = &[
         "groups update",
         &[
             example("Make the mean the default", "lowmesh groups update room --eo avg,lst"),
-            example(
-                "Take one more member in",
-                "lowmesh groups update room --add coap://[::1]:6003/s/t",
-            ),
+            example("Add a member", "lowmesh groups update room --add coap://[::1]:6003/s/t"),
         ],
         REQUEST,
     ),
@@ -216,7 +217,7 @@ pub const PAGES: &[Page] = &[
     ),
     Page {
         verb: "node",
-        notes: &["The options of the node stand before the verb."],
+        notes: &["The options of the node precede the verb."],
         examples: &[
             example(
                 "Answer other nodes until Ctrl-C",
@@ -248,7 +249,7 @@ pub const PAGES: &[Page] = &[
         verb: "node udp",
         notes: &[
             NODE_OPTIONS,
-            "Data goes to stdout, one datagram a line, as text or else in hexadecimal; everything else to stderr.",
+            "Data is printed to stdout, one line for each datagram, as text or else in hexadecimal; everything else to stderr.",
         ],
         examples: &[
             example(
@@ -256,7 +257,7 @@ pub const PAGES: &[Page] = &[
                 "lowmesh node --zep localhost:17754 --eui64 02:4c:4d:00:00:00:00:01 \\\n    udp fe80::4c:4d00:0:2 7 hello",
             ),
             example(
-                "Print what comes to a port",
+                "Print datagrams to a port",
                 "lowmesh node --zep localhost:17754 --eui64 02:4c:4d:00:00:00:00:01 \\\n    udp --listen 4000",
             ),
         ],
@@ -293,7 +294,7 @@ pub const PAGES: &[Page] = &[
     node_request(
         "node fetch",
         &[example(
-            "Ask for two entries",
+            "Get two entries",
             "lowmesh node --zep localhost:17754 --eui64 02:4c:4d:00:00:00:00:01 \\\n    fetch coap://[fe80::4c:4d00:0:2]/config -e [1,2] -t json",
         )],
     ),
@@ -322,7 +323,7 @@ pub const PAGES: &[Page] = &[
     Page {
         verb: "serve",
         notes: &[
-            "The port serves coap and coap+tcp. The port after it serves coaps (with --psk) and coaps+tcp (with --cert). With --ws-port there is also coap+ws, or coaps+ws with --cert. Ctrl-C ends the server after the requests in progress.",
+            "--port serves coap and coap+tcp. The next port serves coaps (with --psk) and coaps+tcp (with --cert). --ws-port serves coap+ws, or coaps+ws with --cert. Ctrl-C ends the server after the requests in progress.",
         ],
         examples: &[
             example("Serve resources to try a client with", "lowmesh serve --demo"),
@@ -338,16 +339,19 @@ pub const PAGES: &[Page] = &[
         verb: "proxy",
         notes: &[
             "A client names the target with Proxy-Uri. Targets are coap, coap+tcp and coap+ws, with --target-psk also coaps, and with --cafile also coaps+tcp and coaps+ws.",
-            "By default a proxy listens on loopback (see --address) and asks only public addresses (see --allow-target). Rules apply to the address, not to its name. A denied address stays denied even if another rule allows it.",
+            "By default a proxy listens on loopback (see --address) and forwards only to public addresses (see --allow-target). Rules apply to addresses, not to names. A denied address stays denied even if another rule allows it.",
         ],
         examples: &[
             example(
                 "Forward requests of this machine to a private network",
                 "lowmesh proxy --allow-target fd00::/8",
             ),
-            example("Ask through it", "lowmesh get -P coap://localhost coap://[fd00::1]/hello"),
             example(
-                "Put a reverse proxy before a server",
+                "Send a request through the proxy",
+                "lowmesh get -P coap://localhost coap://[fd00::1]/hello",
+            ),
+            example(
+                "Run a reverse proxy for a server",
                 "lowmesh proxy --to coap+tcp://[fd00::1]/ --address ::",
             ),
         ],
@@ -364,7 +368,10 @@ pub const PAGES: &[Page] = &[
     page(
         "tune",
         &[
-            example("Search the best numbers of a timer", "lowmesh tune grid-25 --timer cocoa"),
+            example(
+                "Search for the best parameters of a timer",
+                "lowmesh tune grid-25 --timer cocoa",
+            ),
             example(
                 "Search for a short delay, with a report",
                 "lowmesh tune grid-25 --objective delay_p95 --report tuned.html",

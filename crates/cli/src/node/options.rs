@@ -35,35 +35,35 @@ pub struct Options {
     /// Medium access
     #[arg(long, value_enum, default_value_t = Mac::Csma)]
     mac: Mac,
-    /// How packets larger than a frame are sent
+    /// How the node sends packets larger than a frame
     #[arg(long, value_enum, default_value_t = Fragments::Hwr)]
     fragments: Fragments,
-    /// Global IPv6 address of the node (repeatable); packets leave from the one nearest to their destination
+    /// Global IPv6 address of the node (repeatable); a packet uses the one nearest to its destination as source
     #[arg(long, value_name = "ADDRESS/BITS", value_parser = address)]
     pub address: Vec<Global>,
-    /// Context of header compression, 0 unless a number stands before it (repeatable); every node of the link must have
+    /// Context of header compression, number 0 unless N= precedes it (repeatable); every node of the link must have
     /// the same
     #[arg(long, value_name = "[CID=]PREFIX/64", value_parser = context)]
     context: Vec<Context>,
-    /// Fragments of one packet on their way at a time (sfr), 1 to 32
+    /// Fragments of one packet in flight (sfr), 1 to 32
     #[arg(long, value_name = "FRAGMENTS", default_value_t = RealTime::default().window,
           value_parser = clap::value_parser!(u32).range(1..=32))]
     window: u32,
-    /// Wait for the acknowledgement of fragments (sfr)
+    /// Time to wait for the acknowledgement of fragments (sfr)
     #[arg(long, value_name = "TIME", default_value_t = RealTime::default().arq_timeout,
           value_parser = positive)]
     arq_timeout: Duration,
     /// Copies of a fragment after the first (sfr)
     #[arg(long, value_name = "NUMBER", default_value_t = RealTime::default().fragment_retries)]
     fragment_retries: u8,
-    /// Times that a packet begins again after it was refused or given up (sfr)
+    /// Restarts of a packet that was refused or given up (sfr)
     #[arg(long, value_name = "NUMBER", default_value_t = RealTime::default().datagram_retries)]
     datagram_retries: u8,
-    /// How long fragments wait for the rest, up to 60s
+    /// Time for which fragments wait for the rest, up to 60s
     #[arg(long, value_name = "TIME", default_value_t = RealTime::default().reassembly_timeout,
           value_parser = positive)]
     reassembly_timeout: Duration,
-    /// Packets put together from fragments at a time, 1 to 1024
+    /// Packets in reassembly at a time, 1 to 1024
     #[arg(long, value_name = "NUMBER", default_value_t = RealTime::default().reassembly_buffers,
           value_parser = buffers)]
     reassembly_buffers: usize,
@@ -71,7 +71,7 @@ pub struct Options {
     #[arg(long, value_name = "NUMBER", default_value_t = RealTime::default().mac_retries,
           value_parser = clap::value_parser!(u8).range(0..=7))]
     mac_retries: u8,
-    /// ICMPv6 errors sent a second at most; 0 sends none
+    /// Maximum number of ICMPv6 errors per second; 0 sends none
     #[arg(long, value_name = "NUMBER", default_value_t = RealTime::default().icmpv6_errors)]
     icmpv6_errors: u32,
     /// Route through a neighbour (repeatable)
@@ -86,7 +86,7 @@ enum Mac {
     Csma,
 }
 
-/// How packets larger than a frame are sent.
+/// How the node sends packets larger than a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Fragments {
     /// Reassembled at every hop (RFC 4944)

@@ -25,7 +25,7 @@ const SIZE: u16 = 56;
 /// Check whether a node answers ICMPv6 echo requests, and how fast
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// IPv6 address of the node to ask
+    /// IPv6 address of the node to ping
     #[arg(value_name = "ADDRESS")]
     target: Ipv6Addr,
     /// Octets of data in a request

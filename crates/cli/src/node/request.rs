@@ -27,7 +27,7 @@ use crate::{answer, template};
 /// How often the verb looks for what the application has heard, if the node says nothing: ours.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Send one request over the node and print its answer
+/// Send one request from the node and print the response
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// coap:// with an IPv6 address, which needs no zone, as in coap://[fe80::4c:4d00:0:2]/clock

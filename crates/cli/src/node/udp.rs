@@ -28,19 +28,19 @@ const DATA_OCTETS_MAX: usize = 1280 - 40 - 8;
 const WAIT: Duration = Duration::from_secs(10);
 const HINT: &str = "does the peer listen on this port? `--drops` shows what is lost here";
 
-/// Send a UDP datagram and print what comes back, or print what comes to a port
+/// Send a UDP datagram and print the replies, or print datagrams to a port
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "lowmesh node <NODE OPTIONS> udp [OPTIONS] [ADDRESS] [PORT] [DATA]")]
 pub struct Args {
-    /// IPv6 address that the datagram goes to
+    /// Destination IPv6 address of the datagram
     #[arg(value_name = "ADDRESS", required_unless_present = "listen", requires = "data")]
     target: Option<Ipv6Addr>,
-    /// Port that the datagram goes to
+    /// Destination port of the datagram
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
     /// Content of the datagram; %XX is one octet
     data: Option<String>,
-    /// Local port, where datagrams are waited for [default: 61616]
+    /// Local port, which receives datagrams [default: 61616]
     #[arg(short, long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     listen: Option<u16>,
     /// Datagrams to wait for [default: 1 after a datagram was sent, else all until Ctrl-C]; 0 waits until the datagram has left

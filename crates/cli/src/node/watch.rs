@@ -25,14 +25,14 @@ const SENT: Dbm = Dbm(0.0);
 #[derive(Debug, clap::Args)]
 #[group(id = "watch")]
 pub struct Args {
-    /// Capture the frames that the node sends and hears for Wireshark
+    /// Capture the frames that the node sends and receives for Wireshark
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
     /// Print a line on stderr for each packet or frame that is dropped, with the reason; frames for other nodes are only
     /// counted
     #[arg(long)]
     drops: bool,
-    /// Print at the end on stderr what was counted: frames, fragments, packets, ICMPv6 errors, and the reasons of losses;
+    /// Print counters on stderr at the end: frames, fragments, packets, ICMPv6 errors, and the reasons of losses;
     /// with --json as an object on stdout
     #[arg(long)]
     counters: bool,

@@ -11,7 +11,7 @@ use crate::console::say;
 use crate::duration;
 use crate::failure::Failure;
 
-/// How a server takes part in groups.
+/// Groups that a server joins.
 #[derive(Debug, clap::Args)]
 #[group(id = "membership")]
 pub struct Args {
@@ -21,13 +21,13 @@ pub struct Args {
     /// Let clients make the server join and leave groups, with POST /mc
     #[arg(long)]
     mc: bool,
-    /// Time over which answers to groups are spread; by default 5 s
+    /// Time over which the server spreads its responses to group requests; by default 5 s
     #[arg(long, value_name = "TIME", value_parser = duration::wait, conflicts_with = "group_size")]
     leisure: Option<Duration>,
-    /// Members of the groups, from which and from its length the leisure of an answer follows, at 1000 octets a second
+    /// Members of a group; the server computes the leisure from them and the length of the response, at 1000 octets per second
     #[arg(long, value_name = "MEMBERS")]
     group_size: Option<u32>,
-    /// Answer groups in full only to clients that have proven their address (4.01 with Echo)
+    /// Send full responses to group requests only to clients that have proven their address (4.01 with Echo)
     #[arg(long)]
     group_echo: bool,
 }

@@ -14,7 +14,7 @@ use super::{Limits, Message, Window};
 /// The row of [`AppendixC`].
 pub static ROW: Row<dyn Window> = Row::<dyn Window>::plain(
     "appendix-c",
-    "It only ever shrinks (RFC 8931, appendix C)",
+    "A window that never grows (RFC 8931, appendix C)",
     |limits| Box::new(AppendixC::new(limits)),
 );
 

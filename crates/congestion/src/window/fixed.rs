@@ -10,7 +10,7 @@ use crate::params::NSTART;
 
 /// The row of [`Fixed`].
 pub static ROW: Row<dyn Window> =
-    Row::<dyn Window>::plain("fixed", "It stays as it is (NSTART of RFC 7252 s4.7)", |limits| {
+    Row::<dyn Window>::plain("fixed", "A constant window (NSTART of RFC 7252 s4.7)", |limits| {
         Box::new(Fixed::new(limits.initial))
     });
 

@@ -25,10 +25,11 @@ use crate::params::{
 use crate::smoothed::Smoothed;
 
 /// The row of [`Lln`].
-pub static ROW: Row<dyn Window> =
-    Row::<dyn Window>::plain("lln", "Ours for low-power networks, with pacing", |limits| {
-        Box::new(Lln::new(limits))
-    });
+pub static ROW: Row<dyn Window> = Row::<dyn Window>::plain(
+    "lln",
+    "A window of Lowmesh for low-power networks, with pacing",
+    |limits| Box::new(Lln::new(limits)),
+);
 
 /// Conservative growth and pacing.
 #[derive(Clone, Copy, Debug)]

@@ -20,7 +20,7 @@ use crate::params::RENO_THRESHOLD_MESSAGES_MIN;
 
 /// The row of [`NewReno`].
 pub static ROW: Row<dyn Window> =
-    Row::<dyn Window>::plain("newreno", "TCP New Reno as Linux keeps it (RFC 6582)", |limits| {
+    Row::<dyn Window>::plain("newreno", "TCP New Reno as in Linux (RFC 6582)", |limits| {
         Box::new(NewReno::new(limits))
     });
 

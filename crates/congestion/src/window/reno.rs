@@ -39,11 +39,10 @@ pub static ROW: Row<dyn Window> =
     });
 
 /// The row of [`Reno::abe`].
-pub static ABE_ROW: Row<dyn Window> = Row::<dyn Window>::plain(
-    "abe",
-    "The same, with a smaller reaction to marks (RFC 8511)",
-    |limits| Box::new(Reno::abe(limits)),
-);
+pub static ABE_ROW: Row<dyn Window> =
+    Row::<dyn Window>::plain("abe", "Reno with a smaller reaction to marks (RFC 8511)", |limits| {
+        Box::new(Reno::abe(limits))
+    });
 
 /// Additive increase, multiplicative decrease.
 #[derive(Clone, Copy, Debug)]

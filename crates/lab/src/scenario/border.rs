@@ -12,7 +12,7 @@ use super::{Mac, Scenario, Topology};
 section! {
     /// A border router besides node 0. Its mesh consists of the nodes from it up to the next border router.
     BorderRouter {
-        /// Its number among the nodes.
+        /// Number of the node.
         node: u16 = 0, Within(1, NODES_MAX);
         /// The identifier of its PAN; by default the one after that of the border router before it.
         pan: Option<u16> = None, Within(1, 0xfffd);
@@ -63,11 +63,11 @@ section! {
         far: u16 = 0, Within(1, NODES_MAX);
         /// Bits per second, start and stop bits included.
         baud: u64 = 115_200, Within(10, 100_000_000);
-        /// The longest packet that the border router takes (Contiki in 2014: 140).
+        /// Longest packet that the border router accepts (Contiki in 2014: 140).
         packet_octets: u32 = 140, Within(1, 65_575);
         /// Octets that wait in the border router (Contiki in 2014: 156).
         ring_octets: u32 = 156, Within(1, 1_000_000);
-        /// Packets that wait there (Contiki in 2014: 2).
+        /// Packets that wait in the border router (Contiki in 2014: 2).
         ring_packets: u32 = 2, Within(1, 10_000);
     }
 }

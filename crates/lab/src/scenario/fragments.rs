@@ -65,7 +65,7 @@ section! {
         entries: u16 = params::FORWARDED_DATAGRAMS as u16, Within(1, 1024);
         /// What a node does where the RFCs leave it the choice.
         profile: StackProfile = StackProfile::Native, Any;
-        /// Congestion control of one packet's fragments.
+        /// Congestion window of the fragments of one packet.
         window: &'static Row<dyn Window> = &fixed::ROW, Any;
         /// Fragments that one may send before the first acknowledgement (RFC 8931 s7.1: OptWindowSize).
         window_fragments: u8 = params::WINDOW_FRAGMENTS as u8, Within(1, 32);

@@ -155,11 +155,11 @@ section! {
     Contiki2014 {
         /// Frames that a node holds, all neighbours together (Contiki: 8, its border router 4).
         queue_frames: u16 = params::CSMA_QUEUE_FRAMES_MAX as u16, Within(1, 1024);
-        /// Neighbours that have a queue at a time; frames to another one are dropped.
+        /// Neighbours that can have a queue at a time; frames to further neighbours are dropped.
         neighbour_queues: u16 = params::CONTIKI_NEIGHBOUR_QUEUES as u16, Within(1, 1024);
         /// Retries of a unicast frame after the first attempt; a busy channel does not count.
         retries: u8 = params::CONTIKI_RETRIES_MAX, Within(0, 15);
-        /// The least delay between two attempts.
+        /// Shortest delay between two attempts.
         backoff_unit: Duration = params::CONTIKI_BACKOFF_UNIT, Within(MS, SECOND);
         /// The channel.
         channel: u8 = 26, Within(11, 26);

@@ -105,11 +105,11 @@ section! {
         dio_interval_min: u8 = 12, Within(0, 24);
         /// How often that interval doubles (RFC 6550 s17: DEFAULT_DIO_INTERVAL_DOUBLINGS 20; Contiki-NG: 8).
         dio_doublings: u8 = 8, Within(0, 20);
-        /// Consistent DIOs heard that silence one's own; 0 never silences (RFC 6550 s17: 10).
+        /// Number of consistent DIOs after which a node suppresses its own; 0 suppresses none (RFC 6550 s17: 10).
         dio_redundancy: u8 = 10, Within(0, 255);
         /// Delay before a DAO, so that several changes go in one.
         dao_delay: Duration = Duration::from_secs(4), Within(Duration::ZERO, HOUR);
-        /// Whether a DAO asks for an acknowledgement.
+        /// Whether a DAO requests an acknowledgement.
         dao_ack: bool = true, Any;
         /// Life of a route; whole minutes count.
         path_lifetime: Duration = Duration::from_secs(1800), Within(Duration::from_secs(60), Duration::from_secs(254 * 60));

@@ -60,7 +60,7 @@ use value::{Any, NotEmpty, Within, quoted};
 section! {
     /// The keys at the top of a scenario.
     Head {
-        /// What reports call it.
+        /// Name in reports.
         name: String = String::new(), NotEmpty;
         /// One sentence on what it is for.
         description: String = String::new(), Any;
@@ -70,9 +70,9 @@ section! {
         warmup: Duration = Duration::from_secs(720), Within(Duration::ZERO, Duration::from_secs(31 * 86_400));
         /// Where routes come from.
         routes: Routes = Routes::Rpl, Any;
-        /// Runs, each with a seed of its own.
+        /// Number of runs, each with its own seed.
         seeds: u32 = 10, Within(1, 100_000);
-        /// Seed of the first run; the others count up from it.
+        /// Seed of the first run; each further run uses the next number.
         seed: u64 = 1, Any;
     }
 }

@@ -57,9 +57,9 @@ section! {
         x_m: Option<f64> = None, Within(-1e6, 1e6);
         /// The same, the other coordinate.
         y_m: Option<f64> = None, Within(-1e6, 1e6);
-        /// Power that it sends from its place, within one channel of IEEE 802.15.4 (20 dBm over 16.6 MHz: 10.8).
+        /// Sending power at this position, within one channel of IEEE 802.15.4 (20 dBm over 16.6 MHz: 10.8).
         tx_power_dbm: f64 = 10.8, Within(-50.0, 30.0);
-        /// Path loss exponent from its place.
+        /// Path loss exponent from this position.
         exponent: f64 = PATH_LOSS_EXPONENT, Within(1.0, 8.0);
     }
 }

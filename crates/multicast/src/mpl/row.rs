@@ -24,7 +24,7 @@ pub static ROW: Row<dyn Engine> = Row {
         Parameter::flag(
             "proactive",
             true,
-            "Whether new messages are sent on without being asked for",
+            "Whether a node forwards new messages without a request",
         )
         .source("RFC 7731 s5.4, PROACTIVE_FORWARDING"),
         Parameter::time(
@@ -49,7 +49,7 @@ pub static ROW: Row<dyn Engine> = Row {
             DATA_REDUNDANCY,
             0,
             255,
-            "Copies heard that keep a node silent; 0 for never",
+            "Received copies after which a node suppresses its own; 0 for never",
         )
         .source("RFC 7731 s5.4"),
         Parameter::whole(
@@ -57,7 +57,7 @@ pub static ROW: Row<dyn Engine> = Row {
             DATA_EXPIRATIONS,
             1,
             255,
-            "Moments of the timer of a data message",
+            "Number of expirations of the timer of a data message",
         )
         .source("RFC 7731 s5.4"),
         Parameter::time(
@@ -82,7 +82,7 @@ pub static ROW: Row<dyn Engine> = Row {
             CONTROL_REDUNDANCY,
             0,
             255,
-            "Control messages heard that keep a node silent; 0 for never",
+            "Received control messages after which a node suppresses its own; 0 for never",
         )
         .source("RFC 7731 s5.4"),
         Parameter::whole(
@@ -90,7 +90,7 @@ pub static ROW: Row<dyn Engine> = Row {
             CONTROL_EXPIRATIONS,
             0,
             255,
-            "Moments of the timer of control messages; 0 for none of them",
+            "Number of expirations of the timer of control messages; 0 sends none",
         )
         .source("RFC 7731 s5.4"),
         Parameter::time(
@@ -104,13 +104,13 @@ pub static ROW: Row<dyn Engine> = Row {
         Parameter::name(
             "seed_id",
             &["source", "short", "extended"],
-            "What names this node: its address, the last 16 bits of it, or the last 64",
+            "Identifier of this node as a seed: its address, or the last 16 or 64 bits of the address",
         )
         .source("RFC 7731 s5.3 leaves it open; the address is unique without management"),
-        Parameter::whole("seeds", 16, 1, 255, "Seeds that are remembered at most")
+        Parameter::whole("seeds", 16, 1, 255, "Maximum number of remembered seeds")
             .unit("seeds")
             .source("ours"),
-        Parameter::whole("messages", 16, 1, 255, "Messages that are buffered at most")
+        Parameter::whole("messages", 16, 1, 255, "Maximum number of buffered messages")
             .unit("packets")
             .source("ours"),
     ],

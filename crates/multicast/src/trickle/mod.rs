@@ -70,7 +70,7 @@ pub static ROW: Row<dyn Engine> = Row {
             SECOND_REDUNDANCY,
             0,
             255,
-            "Lists heard that keep a node silent; 0 for never",
+            "Received lists after which a node suppresses its own; 0 for never",
         )
         .source("Contiki"),
         Parameter::whole(
@@ -90,10 +90,10 @@ pub static ROW: Row<dyn Engine> = Row {
             "Tdwell: how long a packet is held, in longest intervals",
         )
         .source("Contiki"),
-        Parameter::whole("windows", 2, 1, 255, "Seeds that are remembered at most")
+        Parameter::whole("windows", 2, 1, 255, "Maximum number of remembered seeds")
             .unit("seeds")
             .source("Contiki"),
-        Parameter::whole("buffers", 6, 1, 255, "Packets that are held at most")
+        Parameter::whole("buffers", 6, 1, 255, "Maximum number of stored packets")
             .unit("packets")
             .source("Contiki"),
     ],

@@ -13,7 +13,7 @@ use crate::params;
 /// MRHOF with the threshold of RFC 6719 s5; a smaller gain counts once it has lasted.
 pub static MRHOF: Row<dyn ObjectiveFunction> = Row {
     name: "mrhof",
-    summary: "Least transmissions, with hysteresis (RFC 6719)",
+    summary: "Path with the lowest ETX, with hysteresis (RFC 6719)",
     section: "mrhof",
     parameters: &[
         max_link_metric(params::MRHOF_MAX_LINK_METRIC).source("RFC 6719 s5: MAX_LINK_METRIC"),
@@ -28,7 +28,7 @@ pub static MRHOF: Row<dyn ObjectiveFunction> = Row {
 /// MRHOF as in RPL Classic of Contiki-NG, its implementation with storing mode.
 pub static CLASSIC: Row<dyn ObjectiveFunction> = Row {
     name: "mrhof/classic",
-    summary: "The same as in RPL Classic of Contiki-NG, with less hysteresis and measured links first",
+    summary: "MRHOF as in RPL Classic of Contiki-NG, with less hysteresis and measured links first",
     section: "mrhof",
     parameters: &[
         max_link_metric(params::CLASSIC_MAX_LINK_METRIC).source(CONTIKI),
@@ -55,7 +55,7 @@ const fn switch_threshold(default: u32) -> Parameter {
 }
 
 const fn switch_after(default: Duration) -> Parameter {
-    let summary = "Time after which a smaller gain that lasts is enough; 0 for never";
+    let summary = "Time after which a smaller lasting gain is sufficient; 0 for never";
     Parameter::time("switch_after", default, Duration::ZERO, AFTER_MAX, summary)
 }
 

@@ -13,7 +13,7 @@ use crate::params;
 /// OF0.
 pub static OF0: Row<dyn ObjectiveFunction> = Row {
     name: "of0",
-    summary: "Fewest hops over good links (RFC 6552)",
+    summary: "Path with the fewest hops over good links (RFC 6552)",
     section: "of0",
     parameters: &[
         max_link_metric(params::OF0_MAX_LINK_METRIC).source("ours: RFC 6552 has no limit"),

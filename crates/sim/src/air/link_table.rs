@@ -221,8 +221,12 @@ pub static ROW: MediumRow<dyn Medium> = MediumRow {
     section: SECTION,
     parameters: &[
         Parameter::file("file", EXAMPLE, "The CSV file, relative to the scenario's folder"),
-        Parameter::flag("symmetric", false, "Whether a link listed in one direction has both")
-            .source("ours"),
+        Parameter::flag(
+            "symmetric",
+            false,
+            "Whether a link that is listed in one direction exists in both",
+        )
+        .source("ours"),
     ],
     make: MakeMedium {
         needs: Needs::Table(|_| None),

@@ -55,7 +55,7 @@ pub static ROW: Row<dyn Medium> = Row {
             13.0,
             0.0,
             100.0,
-            "That margin: how far beyond its own links a node is heard",
+            "Power of such a link above the level at which nothing is received",
         )
         .unit("dB")
         .source("it belongs to a delivery ratio of 0.975"),

@@ -63,7 +63,7 @@ pub static ROW: Row<dyn SchedulingFunction> = Row {
             Parameter::name(
                 "variant",
                 &VARIANTS,
-                "Whose address places a unicast cell: the receiver's, with one cell to listen in and contention among senders, or the sender's, with no contention and more listening",
+                "Address that determines a unicast cell: the receiver's, with one Rx cell and contention among senders, or the sender's, with more Rx cells and no contention",
             )
             .source(CONTIKI),
         ]

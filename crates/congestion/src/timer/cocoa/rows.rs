@@ -36,7 +36,7 @@ pub static COCOA: Row<dyn Timer> = row(
 /// The row of [`TABLE_2`] by its full name.
 pub static COCOA_TABLE_2: Row<dyn Timer> = Row {
     name: "cocoa/table-2",
-    summary: "The same by another name",
+    summary: "Another name for cocoa",
     ..row(COCOA.name, COCOA.summary, COCOA.parameters, COCOA.make)
 };
 /// The row of [`PAPER_TEXT`].

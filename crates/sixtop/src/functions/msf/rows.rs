@@ -87,7 +87,7 @@ pub static MSF: Row<dyn SchedulingFunction> = Row {
                 "lim_auto_rx",
                 set.shared_used_high * 100 / set.cells_elapsed_max,
                 (1, 100),
-                "Use of the AutoRxCell above which a cell to receive in is added, of `max_num_cells`",
+                "Use of the AutoRxCell above which an Rx cell is added, of `max_num_cells`",
             )
             .source("ours: RFC 9033 s5.1 has `lim_high` for it too"),
             Parameter::whole(
@@ -102,7 +102,7 @@ pub static MSF: Row<dyn SchedulingFunction> = Row {
             Parameter::flag(
                 "receive_cells",
                 set.receive_cells,
-                "Whether a node asks its parent for cells to receive in; without, all that comes down takes shared cells, as Righetti et al. 2023 s II-B describe MSF",
+                "Whether a node requests Rx cells from its parent; if not, downward frames use shared cells, as Righetti et al. 2023 s II-B describe MSF",
             )
             .source("RFC 9033 s5.1"),
             cells_per_peer_max,
@@ -186,7 +186,7 @@ const fn lengths(set: &MsfParams) -> [Parameter; 3] {
 }
 
 const fn watched(key: &'static str, set: &MsfParams) -> Parameter {
-    let summary = "Cells watched before the use of them is judged";
+    let summary = "Cells that pass before the function evaluates their use";
     Parameter::whole(key, set.cells_elapsed_max, 4, 10_000, summary).unit("cells")
 }
 
@@ -217,7 +217,7 @@ const fn common(set: &MsfParams) -> [Parameter; 7] {
             set.cells_per_peer_max as u64,
             1,
             100,
-            "Most cells to one neighbour in one direction, below the slotframe's length",
+            "Maximum number of cells to one neighbour in one direction, below the slotframe's length",
         )
         .unit("cells")
         .source("ours"),
@@ -242,20 +242,20 @@ const fn common(set: &MsfParams) -> [Parameter; 7] {
             "relocate_pdr",
             set.relocate_percent as u64,
             (1, 100),
-            "Distance in delivery ratio from the best cell at which a cell is moved",
+            "Difference in delivery ratio to the best cell above which a cell is moved",
         )
         .source("RFC 9033 s14: RELOCATE_PDRTHRES"),
-        Parameter::time("wait_min", wait_min, WAIT_MIN, HOUR, "Shortest wait after a busy answer")
+        Parameter::time("wait_min", wait_min, WAIT_MIN, HOUR, "Shortest wait after a busy response")
             .source("RFC 9033 s14: WAIT_DURATION_MIN")
             .not_above("wait_max"),
-        Parameter::time("wait_max", wait_max, WAIT_MIN, HOUR, "Longest wait after a busy answer")
+        Parameter::time("wait_max", wait_max, WAIT_MIN, HOUR, "Longest wait after a busy response")
             .source("RFC 9033 s14: WAIT_DURATION_MAX"),
         Parameter::time(
             "quarantine",
             set.quarantine,
             SECOND,
             DAY,
-            "Time that a peer with a broken schedule is left alone",
+            "Time for which a node sends no request to a peer with an inconsistent schedule",
         )
         .source("RFC 9033 s14: QUARANTINE_DURATION"),
     ]
