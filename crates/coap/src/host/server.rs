@@ -315,11 +315,17 @@ impl<P: PeerAddress> Server<P> {
             let block = Block::read(response.options.iter(), OptionNumber::BLOCK2);
             self.latest_block = block.ok().flatten();
             let observes = response.options.get(OptionNumber::OBSERVE).is_some();
+            let octets = response.encoded_len(asked.token_len) + DATAGRAM_OVERHEAD;
             let sent = layer.transport.handle(now, Input::Respond { exchange, response, handle });
             if let Some(token) = token {
                 if observes && sent.is_ok() {
                     let left = layer.transport.set_aside(asked.peer, now);
-                    self.notifier.registry.reserve(asked.peer, &token, left);
+                    // The answer to a group is paid for when it leaves, after its leisure.
+                    let held = if asked.multicast { octets.min(left) } else { 0 };
+                    if held > 0 {
+                        layer.transport.grant(asked.peer, held, now);
+                    }
+                    self.notifier.registry.reserve(asked.peer, &token, left - held);
                 } else {
                     // RFC 7641 s4.1: only a response with Observe registers.
                     self.notifier.registry.remove(asked.peer, &token);

@@ -249,6 +249,24 @@ fn all_members_are_observed_with_one_request_and_released_with_one() {
 }
 
 #[test]
+fn a_strange_client_that_observes_a_group_gets_the_first_state_of_each_member() {
+    let mut group = Group::new(3, &CAREFUL);
+    group.ask(observe("/gp/lights/1"));
+    let heard = group.run(Instant::from_secs(40));
+    let expected: Vec<_> = (10..13).map(|member| (member, b"on".to_vec())).collect();
+    assert_eq!(answers(&heard), expected);
+    assert!(group.came.iter().all(|(_, _, one)| one.options.get(OptionNumber::OBSERVE).is_some()));
+    group.body = b"off".to_vec();
+    let changed = group.now;
+    for member in &mut group.members {
+        member.changed("/gp/lights/1", changed);
+    }
+    let heard = group.run(Instant::from_secs(80));
+    let off = answers(&heard).into_iter().filter(|(_, body)| body == b"off");
+    assert_eq!(off.count(), 3, "{heard:?}");
+}
+
+#[test]
 fn a_member_that_missed_the_request_is_reached_by_its_repetition_alone() {
     let mut group = Group::new(2, &TRUSTING);
     let late = group.members.pop().expect("two members");
