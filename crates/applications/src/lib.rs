@@ -8,6 +8,9 @@
 //! | [`sensor`] | a resource that is read and observed |
 //! | [`poller`] | reads the sensors of other nodes in turn |
 //! | [`membership`] | `/mc`, by which others make the node join and leave groups |
+//! | [`point`] | a number that others read and write, alone or as a group |
+//! | [`entities`] | the Entity Manager |
+//! | [`entity_client`] | creates entities at a manager, and queries one |
 //! | [`observer`] | observes the sensors of other nodes |
 //! | [`group`] | requests to a group, and the members that count them |
 //! | [`clock`] | `/clock`, the seconds since the start |
@@ -19,10 +22,13 @@ pub mod arrivals;
 pub mod client;
 pub mod clock;
 pub mod collector;
+pub mod entities;
+pub mod entity_client;
 pub mod group;
 pub mod membership;
 pub mod observer;
 pub mod params;
+pub mod point;
 pub mod poller;
 pub mod sensor;
 
@@ -30,8 +36,11 @@ pub use arrivals::{Arrivals, Schedule};
 pub use client::{Carrier, Client};
 pub use clock::Clock;
 pub use collector::Collector;
+pub use entities::Entities;
+pub use entity_client::EntityClient;
 pub use group::{GroupClient, Member};
 pub use membership::Membership;
 pub use observer::Observer;
+pub use point::Point;
 pub use poller::Poller;
 pub use sensor::Sensor;

@@ -33,8 +33,12 @@ pub fn write(out: &mut dyn Write, scenario: &Scenario, report: &Report) -> io::R
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(["metric", "mean", "95 % CI", "runs"]);
     // Rows about traffic that the scenario does not have are left out.
-    let kinds =
-        [&Metrics::OF_TRANSACTIONS[..], &Metrics::OF_DATAGRAMS[..], &Metrics::OF_GROUPS[..]];
+    let kinds = [
+        &Metrics::OF_TRANSACTIONS[..],
+        &Metrics::OF_DATAGRAMS[..],
+        &Metrics::OF_GROUPS[..],
+        &Metrics::OF_QUERIES[..],
+    ];
     let absent: Vec<&str> = kinds
         .into_iter()
         .filter(|names| report.estimate(names[0]).is_some_and(|count| count.mean == 0.0))

@@ -16,14 +16,18 @@ fn listing_scenarios_ends_with_0() {
     assert_eq!(
         names,
         [
+            "building-20",
             "grenoble-50",
             "grenoble-t",
             "grid-25",
             "grid-64",
             "lille-50",
             "multicast-grid",
+            "office-10",
             "pister-26",
-            "pister-64"
+            "pister-64",
+            "wilab-2x10",
+            "wilab-40"
         ]
     );
 }
@@ -33,7 +37,7 @@ fn the_list_is_also_json() {
     let output = lowmesh(&["scenarios", "--json"]);
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON alone");
     assert_eq!(json["schema"], 1);
-    assert_eq!(json["scenarios"][0]["name"], "grenoble-50");
+    assert_eq!(json["scenarios"][0]["name"], "building-20");
 }
 
 #[test]

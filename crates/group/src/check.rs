@@ -86,7 +86,9 @@ impl Checks {
                 Target::Entity { .. } => Finding::Done(Ok(FORMATS.to_vec())),
                 Target::Resource(uri) => {
                     let owner = Owner::Check { check: self.serial, slot };
-                    dispatch.ask(owner, Authority::of(uri), discovery(uri), now);
+                    // A profile with a delay says that the members bear no burst.
+                    let start = now + check.profile.delay.saturating_mul(slot as u64);
+                    dispatch.ask(owner, Authority::of(uri), discovery(uri), start);
                     check.left += 1;
                     Finding::Discovery
                 }

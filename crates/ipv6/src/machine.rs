@@ -270,7 +270,11 @@ impl Ipv6 {
         let group = Header::parse(&bytes).ok().map(|header| header.destination);
         let (sender, mut context) = self.sending(now, routing);
         if let Some(group) = group.filter(Address::is_routed_group) {
-            return sender.send_to_group(&mut context, group, bytes, Class::Group);
+            sender.enter_group(&mut context, group, bytes);
+            if handle != Handle::NONE {
+                context.note(Packet::PassedOn(handle));
+            }
+            return;
         }
         let handle = match handle {
             Handle::NONE => sender.name(&mut context, Class::Request),

@@ -185,6 +185,16 @@ impl Sender {
             let handle = self.name(context, class);
             return self.cut_and_send(context, packet, None, handle);
         }
+        if self.uplink.leads_to_group(&group) {
+            // On the uplink it is a packet like others; where it comes in, it becomes one to the group there.
+            let handle = self.name(context, class);
+            context.outbox.push(Output::Uplink { packet: packet.clone(), handle });
+        }
+        self.enter_group(context, group, packet);
+    }
+
+    /// Gives a packet for a group to the multicast engine: one that was made here, or came over the uplink.
+    pub fn enter_group(&mut self, context: &mut EventContext<'_>, group: Address, packet: Vec<u8>) {
         let handle = self.name(context, Class::Group);
         context.note(Packet::Addressed(handle, group));
         self.cut(context, packet, handle, |packet| Output::Group { packet, from: None, handle });

@@ -6,11 +6,13 @@
 //!   to a neighbour, or delivered here             <─────────  Event::Uplink
 //!        RPL's option and source route come           from another network
 //! ```
+//! A packet that a border router itself sends to a group of scope 4 or more (RFC 7346 s2: admin-local, so wider than one
+//! network) leaves also over the uplink. One that comes in goes to the members in the mesh, and not out again.
 
 use alloc::vec::Vec;
 
 use lowmesh_machine::Handle;
-use lowmesh_wire::ipv6::{Address, HOP_LIMIT_OFFSET};
+use lowmesh_wire::ipv6::{Address, HOP_LIMIT_OFFSET, Scope};
 
 use crate::event::Output;
 use crate::{Addresses, packet};
@@ -32,6 +34,10 @@ impl Uplink {
             && !destination.is_link_local()
             && !destination.is_multicast()
             && !destination.is_unspecified()
+    }
+    /// True for a group that may have members outside of the mesh.
+    pub fn leads_to_group(self, group: &Address) -> bool {
+        self.is_open && group.multicast_scope().is_some_and(|scope| scope.0 > Scope::REALM_LOCAL.0)
     }
 }
 

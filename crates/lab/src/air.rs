@@ -33,6 +33,10 @@ pub fn topology(scenario: &Scenario) -> TopologySpec {
             tx_power: tx_power(scenario),
         },
         Topology::Positions(positions) => TopologySpec::File(positions.file.clone()),
+        Topology::Places(places) => {
+            let all = places.x_m.iter().zip(&places.y_m).take(places.count());
+            TopologySpec::Explicit(all.map(|(x, y)| Position::new(*x, *y)).collect())
+        }
         Topology::Table(table) => TopologySpec::Unplaced {
             // A table that cannot be read is refused with the medium, whatever the number.
             nodes: table.nodes.map_or_else(|| table_nodes(scenario).unwrap_or(1), usize::from),
@@ -49,7 +53,7 @@ pub fn topology(scenario: &Scenario) -> TopologySpec {
 /// What else is on the band.
 pub fn interferers(scenario: &Scenario) -> Vec<Interferer> {
     let radio = &scenario.radio;
-    let wifi = radio.wifi.iter().map(station);
+    let wifi = radio.wifi.iter().map(|wifi| station(wifi, radio.wifi_load_mbps));
     let burst = radio.burst.iter().map(|burst| Interferer::GilbertElliott {
         channels: Channel::new(burst.channel).into_iter().collect(),
         mean_good: burst.off,
@@ -59,7 +63,7 @@ pub fn interferers(scenario: &Scenario) -> Vec<Interferer> {
     wifi.chain(burst).collect()
 }
 
-fn station(wifi: &Wifi) -> Interferer {
+fn station(wifi: &Wifi, load_mbps: Option<f64>) -> Interferer {
     let loudness = match wifi.place_m() {
         None => Loudness::Everywhere(Dbm(wifi.power_dbm)),
         Some((x, y)) => Loudness::At {
@@ -69,7 +73,7 @@ fn station(wifi: &Wifi) -> Interferer {
         },
     };
     let channel = wifi.channel;
-    match wifi.load_mbps {
+    match load_mbps.or(wifi.load_mbps) {
         None => Interferer::Wifi { channel, duty_cycle: wifi.duty_cycle, loudness },
         Some(load_mbps) => Interferer::WifiLoad { channel, load_mbps, loudness },
     }

@@ -3,6 +3,7 @@
 //! `measurement` computes them. `docs/topics/results.md` defines each for readers of results.
 
 mod measurement;
+mod queries;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -150,6 +151,63 @@ pub struct Metrics {
     /// Control messages of multicast engines, for each packet.
     #[serde(default)]
     pub group_controls_per_packet: Option<f64>,
+    /// Queries of the entity, also those that did not end.
+    #[serde(default)]
+    pub queries: u64,
+    /// Of these, those still open at the end; in no other metric.
+    #[serde(default)]
+    pub queries_open: u64,
+    /// Mean time from a query to its result, at the client.
+    #[serde(default)]
+    pub query_mean_ms: Option<f64>,
+    /// The shortest of these times.
+    #[serde(default)]
+    pub query_least_ms: Option<f64>,
+    /// Their median.
+    #[serde(default)]
+    pub query_p50_ms: Option<f64>,
+    /// Their 95th percentile.
+    #[serde(default)]
+    pub query_p95_ms: Option<f64>,
+    /// The longest of them.
+    #[serde(default)]
+    pub query_most_ms: Option<f64>,
+    /// Of the queries, those that took less than ACK_TIMEOUT, so that no request was sent again.
+    #[serde(default)]
+    pub query_without_copies: Option<f64>,
+    /// Mean time from a query to the last answer that the manager had, of queries with an answer.
+    #[serde(default)]
+    pub last_answer_mean_ms: Option<f64>,
+    /// The shortest of these times.
+    #[serde(default)]
+    pub last_answer_least_ms: Option<f64>,
+    /// The longest of them.
+    #[serde(default)]
+    pub last_answer_most_ms: Option<f64>,
+    /// Answers of members in results, divided by members and queries.
+    #[serde(default)]
+    pub member_reliability: Option<f64>,
+    /// Of the queries, those with the answers of all members.
+    #[serde(default)]
+    pub entity_reliability: Option<f64>,
+    /// Requests of the manager for each query, copies left out.
+    #[serde(default)]
+    pub query_requests: Option<f64>,
+    /// Mean time from a query to its result, divided by the number of members.
+    #[serde(default)]
+    pub query_member_ms: Option<f64>,
+    /// Member reliability less entity reliability.
+    #[serde(default)]
+    pub reliability_gap: Option<f64>,
+    /// Frames of all nodes during a query.
+    #[serde(default)]
+    pub query_frames: Option<f64>,
+    /// Mean hops from a member to its border router at the end.
+    #[serde(default)]
+    pub entity_hops_mean: Option<f64>,
+    /// Most hops of a member.
+    #[serde(default)]
+    pub entity_hops_most: Option<f64>,
     /// Packets that ended without arriving, by reason, over all layers.
     #[serde(deserialize_with = "read_drops")]
     pub drops: BTreeMap<&'static str, u64>,
@@ -187,6 +245,29 @@ impl Metrics {
         "group_latency_p95_ms",
         "group_frames_per_packet",
         "group_controls_per_packet",
+    ];
+
+    /// What queries of entities come to; the first says how many there were.
+    pub const OF_QUERIES: [&'static str; 19] = [
+        "queries",
+        "queries_open",
+        "query_mean_ms",
+        "query_least_ms",
+        "query_p50_ms",
+        "query_p95_ms",
+        "query_most_ms",
+        "query_without_copies",
+        "last_answer_mean_ms",
+        "last_answer_least_ms",
+        "last_answer_most_ms",
+        "member_reliability",
+        "entity_reliability",
+        "query_member_ms",
+        "reliability_gap",
+        "query_requests",
+        "query_frames",
+        "entity_hops_mean",
+        "entity_hops_most",
     ];
 
     /// Measures of mechanisms, which claims about them ask for. The table for people leaves them out; JSON and
@@ -234,7 +315,7 @@ impl Metrics {
     }
 
     /// Every metric that is one number, with its name, in the order of reports.
-    pub fn numbers(&self) -> [(&'static str, Option<f64>); 55] {
+    pub fn numbers(&self) -> [(&'static str, Option<f64>); 74] {
         let count = |count: u64| Some(count as f64);
         [
             ("tdr", self.tdr),
@@ -292,6 +373,25 @@ impl Metrics {
             ("group_latency_p95_ms", self.group_latency_p95_ms),
             ("group_frames_per_packet", self.group_frames_per_packet),
             ("group_controls_per_packet", self.group_controls_per_packet),
+            ("queries", count(self.queries)),
+            ("queries_open", count(self.queries_open)),
+            ("query_mean_ms", self.query_mean_ms),
+            ("query_least_ms", self.query_least_ms),
+            ("query_p50_ms", self.query_p50_ms),
+            ("query_p95_ms", self.query_p95_ms),
+            ("query_most_ms", self.query_most_ms),
+            ("query_without_copies", self.query_without_copies),
+            ("last_answer_mean_ms", self.last_answer_mean_ms),
+            ("last_answer_least_ms", self.last_answer_least_ms),
+            ("last_answer_most_ms", self.last_answer_most_ms),
+            ("member_reliability", self.member_reliability),
+            ("entity_reliability", self.entity_reliability),
+            ("query_member_ms", self.query_member_ms),
+            ("reliability_gap", self.reliability_gap),
+            ("query_requests", self.query_requests),
+            ("query_frames", self.query_frames),
+            ("entity_hops_mean", self.entity_hops_mean),
+            ("entity_hops_most", self.entity_hops_most),
         ]
     }
 }

@@ -21,13 +21,15 @@ use crate::scenario::{
 pub fn mesh(scenario: &Scenario, seed: Seed, sinks: Sinks) -> Result<Mesh, Error> {
     let topology = air::topology(scenario).place(seed)?;
     let medium = lowmesh_sim::air::build(scenario.radio.medium.clone(), &topology, seed)?;
-    let mut builder = Mesh::builder(seed)
-        .medium(medium)
-        .interferers(air::interferers(scenario))
-        .traffic(traffic(scenario))
-        .sinks(sinks);
+    let mut builder =
+        Mesh::builder(seed).medium(medium).interferers(air::interferers(scenario)).sinks(sinks);
     let (meshes, usual) = (scenario.meshes(), parts(scenario));
     let nodes = u16::try_from(topology.nodes()).unwrap_or(u16::MAX);
+    let mut traffic = traffic(scenario);
+    if let traffic::Application::Entities(entities) = &mut traffic.application {
+        *entities = scenario.entities(nodes);
+    }
+    builder = builder.traffic(traffic);
     for (index, mesh) in meshes.iter().enumerate() {
         let end = meshes.get(index + 1).map_or(nodes, |next| next.first);
         let router = in_mesh(usual.clone(), mesh);
@@ -107,6 +109,10 @@ pub fn traffic(scenario: &Scenario) -> traffic::Config {
                 members: traffic.members.iter().map(|node| NodeId(*node)).collect(),
                 path: traffic.path.clone(),
             },
+            // A medium with a table of its own may know more nodes than the scenario does; `mesh` then asks again.
+            Application::Entities => traffic::Application::Entities(
+                scenario.entities(scenario.topology.nodes().unwrap_or_default() as u16),
+            ),
             Application::Observe => traffic::Application::Observe {
                 confirmable: traffic.confirmable,
                 path: traffic.path.clone(),

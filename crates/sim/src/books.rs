@@ -39,6 +39,8 @@ pub(crate) struct Books {
     pub(crate) buffers: Vec<Occupancy>,
     /// Radio time of each node at the moment it joined.
     pub(crate) joined_radio: Vec<RadioTime>,
+    /// Frames that have gone out.
+    frames: u64,
 }
 
 impl Books {
@@ -56,11 +58,13 @@ impl Books {
             published: BTreeMap::new(),
             buffers: vec![Occupancy::default(); nodes],
             joined_radio: vec![RadioTime::default(); nodes],
+            frames: 0,
         }
     }
 
     /// A frame goes out, in a slot or not.
     pub(crate) fn note_sent(&mut self, now: Instant, from: NodeId, frame: Captured<'_>) {
+        self.frames += 1;
         let Captured { asn, channel, octets, .. } = frame;
         self.trace.note(now, from, Fact::Sent { asn, channel, octets });
         if let Some(capture) = &mut self.capture
@@ -155,6 +159,12 @@ impl Books {
                 }
             }
             ApplicationEvent::Report(Report::Executed) => self.outcome.executed += 1,
+            ApplicationEvent::Report(
+                report @ (Report::Queried
+                | Report::QueryEnded { .. }
+                | Report::MembersAsked
+                | Report::MemberAnswered),
+            ) => self.note_query(now, node, report),
             ApplicationEvent::Report(Report::Published { number }) => {
                 self.published.insert((node, number), self.outcome.datagrams.len());
                 self.outcome.datagrams.push(Datagram { node, sent: now, arrived: None });
@@ -165,6 +175,39 @@ impl Books {
                     self.outcome.datagrams[place].arrived.get_or_insert(now);
                 }
             }
+        }
+    }
+
+    /// Records what a client of an Entity Manager or the manager itself reports. A client has one query at a time, and what
+    /// the manager does while a query is open is done for it.
+    fn note_query(&mut self, now: Instant, node: NodeId, report: Report) {
+        let frames = self.frames;
+        if report == Report::Queried {
+            return self.outcome.queries.push(record::Query {
+                node,
+                issued: now,
+                ended: None,
+                last_answer: None,
+                answered: 0,
+                failed: 0,
+                is_success: false,
+                requests: 0,
+                frames,
+            });
+        }
+        let Some(query) = self.outcome.queries.last_mut().filter(|one| one.ended.is_none()) else {
+            return;
+        };
+        match report {
+            Report::MembersAsked => query.requests += 1,
+            Report::MemberAnswered => query.last_answer = Some(now),
+            Report::QueryEnded { answered, failed, is_success } => {
+                query.ended = Some(now);
+                (query.answered, query.failed, query.is_success) = (answered, failed, is_success);
+                // Until now the field has the number at its start.
+                query.frames = frames - query.frames;
+            }
+            _ => {}
         }
     }
 

@@ -207,7 +207,11 @@ impl Builder {
             };
             node.install(one)?;
         }
-        let world = World::new(Beginning {
+        let members = match &self.traffic.application {
+            traffic::Application::Entities(entities) => entities.members(&entities.query.entity),
+            _ => Vec::new(),
+        };
+        let mut world = World::new(Beginning {
             seed,
             nodes: machines,
             parts,
@@ -220,6 +224,7 @@ impl Builder {
             trace: Trace::new(self.sinks.trace),
             capture: self.sinks.pcap.map(Capture::new).transpose().map_err(Error::Capture)?,
         });
+        world.books.outcome.entity_members = members;
         Ok(Mesh::new(world, driver))
     }
 

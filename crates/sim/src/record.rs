@@ -121,6 +121,29 @@ pub struct Groups {
     pub controls: u64,
 }
 
+/// One query of an entity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// The client.
+    pub node: NodeId,
+    /// When the client asked.
+    pub issued: Instant,
+    /// When it had the result, if it did.
+    pub ended: Option<Instant>,
+    /// When the manager had the last answer of a member.
+    pub last_answer: Option<Instant>,
+    /// Members whose answers are in the result.
+    pub answered: u16,
+    /// Members that failed, as the result says.
+    pub failed: u16,
+    /// Whether the result is a success, which may lack members.
+    pub is_success: bool,
+    /// Requests of the manager to members and groups, without retransmissions.
+    pub requests: u32,
+    /// Frames of all nodes from its start to its end.
+    pub frames: u64,
+}
+
 /// Frames from one node to one neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct LinkUse {
@@ -254,6 +277,10 @@ pub struct Outcome {
     pub control: Packets,
     /// Packets to groups.
     pub groups: Groups,
+    /// Queries of entities, in order of issue.
+    pub queries: Vec<Query>,
+    /// The members of the entity that is queried, those of entities in it too.
+    pub entity_members: Vec<NodeId>,
     /// Ended packets by layer and reason; a packet to a group counts once for each member that lost it.
     pub drops: BTreeMap<(Layer, DropReason), u64>,
     /// Every packet that found a queue full: when and at which node, in order of time.

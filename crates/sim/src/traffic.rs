@@ -1,11 +1,16 @@
 //! Which applications run on which node.
 
+pub use lowmesh_applications::entity_client::Query;
 use lowmesh_applications::params::NUMBER_OCTETS;
 use lowmesh_applications::{
-    Arrivals, Carrier, Client, Collector as Collecting, GroupClient, Member, Observer, Poller,
-    Schedule, Sensor,
+    Arrivals, Carrier, Client, Collector as Collecting, Entities as Manager, EntityClient,
+    GroupClient, Member, Membership, Observer, Point, Poller, Schedule, Sensor,
 };
+use lowmesh_group::Authority;
+use lowmesh_group::gate::Gate;
+use lowmesh_registry::Choice;
 use lowmesh_units::{Duration, NodeId, Purpose, Rng, Seed};
+use lowmesh_wire::coap::uri::Host;
 use lowmesh_wire::ipv6::Address;
 
 use crate::world::Part;
@@ -115,6 +120,72 @@ pub enum Application {
         /// The resource of a member.
         path: String,
     },
+    /// Queries of entities, which a manager answers (Ishaq et al. 2016).
+    Entities(Entities),
+}
+
+/// Entities, their manager and its client.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entities {
+    /// The node that manages them; a border router, with or without a mesh.
+    pub manager: NodeId,
+    /// The node that asks; another border router.
+    pub client: NodeId,
+    /// When each request to a member may leave.
+    pub gate: Choice<dyn Gate>,
+    /// The entities in the order of their creation, each after those in it.
+    pub all: Vec<Entity>,
+    /// What the client asks.
+    pub query: Query,
+    /// The resource of a member.
+    pub path: String,
+    /// When the first entity is created.
+    pub setup: Duration,
+}
+
+/// One entity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entity {
+    /// Its name.
+    pub name: String,
+    /// The nodes that are members.
+    pub nodes: Vec<NodeId>,
+    /// The entities that are members.
+    pub entities: Vec<String>,
+    /// Fields of its profile, each as JSON.
+    pub profile: Vec<(&'static str, String)>,
+}
+
+impl Entities {
+    /// The members of an entity, and those of the entities in it.
+    pub fn members(&self, name: &str) -> Vec<NodeId> {
+        let (mut found, mut open, mut seen) = (Vec::new(), vec![name], Vec::new());
+        while let Some(name) = open.pop() {
+            let Some(entity) = self.all.iter().find(|one| one.name == name) else { continue };
+            if !seen.contains(&name) {
+                seen.push(name);
+                found.extend(&entity.nodes);
+                open.extend(entity.entities.iter().map(String::as_str));
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+    /// The request that creates an entity, for nodes with these addresses.
+    fn document(&self, entity: &Entity, addresses: &[Address]) -> String {
+        let path = self.path.trim_matches('/');
+        let node = |id: &NodeId| format!("coap://[{}]/{path}", addresses[id.index()]);
+        let nodes = entity.nodes.iter().map(node);
+        let entities = entity.entities.iter().map(|name| format!("/e/{name}"));
+        let members: Vec<String> = nodes.chain(entities).map(|uri| format!("{uri:?}")).collect();
+        let mut document = format!("{{\"name\":{:?},\"er\":[{}]", entity.name, members.join(","));
+        for (key, value) in &entity.profile {
+            document.push_str(&format!(",\"{key}\":{value}"));
+        }
+        document.push('}');
+        document
+    }
 }
 
 /// Octets by which the collector tells one datagram from another.
@@ -143,6 +214,9 @@ impl Plan<'_> {
     /// The applications of a node.
     pub(crate) fn applications(&self, id: NodeId) -> Vec<Box<dyn lowmesh_stack::Application>> {
         let part = &self.parts[id.index()];
+        if let Application::Entities(entities) = &self.config.application {
+            return self.of_entities(id, entities);
+        }
         if let Application::Group { sender, group, members, path } = &self.config.application {
             let is_listed = members.is_empty() || members.contains(&id);
             return match *sender == id {
@@ -165,8 +239,8 @@ impl Plan<'_> {
         match &config.application {
             Application::Coap { path, .. } => vec![Box::new(collector(path))],
             Application::Datagrams => vec![Box::new(collector(""))],
-            // Its nodes are a sender and members, whatever their place.
-            Application::Group { .. } => Vec::new(),
+            // Its nodes have parts of their own, whatever their place.
+            Application::Group { .. } | Application::Entities(_) => Vec::new(),
             Application::Poll { confirmable, path } => self
                 .sensors(here)
                 .map(|(id, address)| {
@@ -199,8 +273,42 @@ impl Plan<'_> {
             | Application::Group { path, .. } => {
                 return Box::new(Sensor::new(path.clone(), octets, schedule));
             }
+            Application::Entities(entities) => {
+                return Box::new(Sensor::new(entities.path.clone(), octets, schedule));
+            }
         };
         Box::new(Client::new(self.addresses[collector.index()], carrier, octets, schedule))
+    }
+    /// The parts of a node where entities are queried: the manager, its client, or a member with its data point.
+    fn of_entities(
+        &self,
+        id: NodeId,
+        entities: &Entities,
+    ) -> Vec<Box<dyn lowmesh_stack::Application>> {
+        let mut parts: Vec<Box<dyn lowmesh_stack::Application>> = Vec::new();
+        if id == entities.manager {
+            let host = Host::V6(self.addresses[id.index()].into(), None);
+            let authorities = vec![Authority::plain(host)];
+            let config = lowmesh_group::Config { authorities, gate: entities.gate.clone() };
+            let manager = Manager::new(config, self.rng(id).fork());
+            parts.push(Box::new(manager.expect("a manager without a state reads none")));
+        }
+        if id == entities.client {
+            let document = |entity| entities.document(entity, self.addresses);
+            let documents = entities.all.iter().map(document).collect();
+            let schedule = self.schedule(id, self.rng(id), self.config.readings_max);
+            let manager = self.addresses[entities.manager.index()];
+            let (query, setup) = (entities.query.clone(), entities.setup);
+            parts.push(Box::new(EntityClient::new(manager, documents, query, setup, schedule)));
+        }
+        if entities.all.iter().any(|entity| entity.nodes.contains(&id)) {
+            // Each member has another value, so that results tell them apart.
+            let value = f64::from(id.0);
+            let point = Point::new(&entities.path, value, self.config.payload_octets);
+            parts.push(Box::new(point));
+            parts.push(Box::new(Membership::default()));
+        }
+        parts
     }
     fn of_group_client(
         &self,

@@ -13,7 +13,7 @@ use lowmesh_wire::ipv6::Address;
 
 use crate::agenda::{Agenda, Kind};
 use crate::air::{Interference, Medium, Overlap};
-use crate::backbone::{Backbone, Crossing, Effect, Fate};
+use crate::backbone::{self, Backbone, Crossing, Effect, Fate};
 use crate::books::Books;
 use crate::capture::{Capture, Captured};
 use crate::clock::Clock;
@@ -242,6 +242,9 @@ impl World {
     /// A packet leaves the mesh at the border router `node`.
     fn leave(&mut self, now: Instant, node: NodeId, packet: Vec<u8>, handle: Handle) {
         self.books.trace.note(now, node, Fact::Left { handle, octets: packet.len() });
+        if let Some(group) = backbone::destination(&packet).filter(Address::is_multicast) {
+            return self.leave_to_group(now, node, group, &packet, handle);
+        }
         match self.backbone.take(now, node, packet, handle) {
             Fate::Crosses(to) => self.plan_deadline(now, to),
             Fate::Gone => self.books.note_packet(now, node, Packet::Delivered(handle)),
@@ -254,6 +257,31 @@ impl World {
                 );
             }
         }
+    }
+
+    /// A packet to a group leaves the mesh at the border router `node`: a copy goes to each other mesh with members.
+    fn leave_to_group(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        group: Address,
+        packet: &[u8],
+        handle: Handle,
+    ) {
+        for end in self.backbone.others(node) {
+            let is_behind =
+                |(part, other): (&Part, &Node)| part.root == end && other.is_member(&group);
+            if !self.parts.iter().zip(&self.nodes).any(is_behind) {
+                continue;
+            }
+            if let Fate::Crosses(to) = self.backbone.carry(now, node, end, packet.to_vec(), handle)
+            {
+                self.books.note_packet(now, node, Packet::Accepted(handle));
+                self.plan_deadline(now, to);
+            }
+        }
+        self.backbone.offer(now, node, packet);
+        self.books.note_packet(now, node, Packet::PassedOn(handle));
     }
 
     /// Does what is due on the backbone at a border router, and gives it what has come.

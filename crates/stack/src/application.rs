@@ -40,7 +40,8 @@ pub trait Application: fmt::Debug + Send {
 /// What an application answers.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Claims {
-    /// Uri-Paths, with slashes between segments: requests for them go to the application.
+    /// Uri-Paths, with slashes between segments: requests for them go to the application. A path that ends in `/*` stands
+    /// for the path before it and for all paths below that.
     pub paths: Vec<String>,
     /// UDP ports: datagrams to them go to the application. [`COAP_PORT`](crate::COAP_PORT) and
     /// [`ECHO_PORT`](crate::ECHO_PORT) are the node's own.
@@ -238,6 +239,21 @@ pub enum Report {
         /// The place of the value among those of that node.
         number: u32,
     },
+    /// It queried an entity.
+    Queried,
+    /// The query that it made last is over.
+    QueryEnded {
+        /// Members whose answers are in the result.
+        answered: u16,
+        /// Members that failed, as the result says.
+        failed: u16,
+        /// Whether the result is a success, which may lack members.
+        is_success: bool,
+    },
+    /// It asked members of an entity with one request.
+    MembersAsked,
+    /// A member of an entity answered it.
+    MemberAnswered,
 }
 
 /// What an application may do with the host of its node. The actions are done in their order when the application

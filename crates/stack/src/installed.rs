@@ -20,9 +20,37 @@ use crate::params::{APPLICATIONS_MAX, COAP_PORT, ECHO_PORT};
 #[derive(Debug)]
 struct Installed {
     machine: Box<dyn Application>,
-    /// Claimed paths, as the options of a request for each.
-    paths: Vec<Options>,
+    /// Claimed paths.
+    paths: Vec<Claim>,
     ports: Vec<u16>,
+}
+
+/// A claimed path.
+#[derive(Debug)]
+struct Claim {
+    /// The path, as the options of a request for it.
+    path: Options,
+    /// Whether the paths below it are claimed too.
+    subtree: bool,
+}
+
+impl Claim {
+    /// The claim that a text makes: a path, or one that ends in `/*`.
+    fn parse(text: &str) -> Self {
+        let above = text.strip_suffix("/*");
+        let mut path = Options::new();
+        path.insert_path(above.unwrap_or(text));
+        Self { path, subtree: above.is_some() }
+    }
+    fn covers(&self, asked: &Options) -> bool {
+        let mut asked = asked.iter().values(OptionNumber::URI_PATH);
+        let mut own = self.path.iter().values(OptionNumber::URI_PATH);
+        own.all(|segment| asked.next() == Some(segment)) && (self.subtree || asked.next().is_none())
+    }
+    /// Whether a request can be for both.
+    fn meets(&self, other: &Self) -> bool {
+        self.covers(&other.path) || other.covers(&self.path)
+    }
 }
 
 /// Who made a request.
@@ -67,13 +95,9 @@ impl Applications {
         machine: Box<dyn Application>,
     ) -> Result<ApplicationId, ConfigError> {
         let claims = machine.claims();
-        let path_of = |path: &alloc::string::String| {
-            let mut options = Options::new();
-            options.insert_path(path);
-            options
-        };
         for path in &claims.paths {
-            if self.of_path(&path_of(path)).is_some() {
+            let claim = Claim::parse(path);
+            if self.all.iter().flat_map(|one| &one.paths).any(|other| other.meets(&claim)) {
                 return Err(ConfigError::ClaimedPath(path.clone()));
             }
         }
@@ -84,13 +108,12 @@ impl Applications {
         }
         let place = u16::try_from(self.all.len()).ok().filter(|place| *place < APPLICATIONS_MAX);
         let id = ApplicationId(place.ok_or(ConfigError::TooManyApplications)?);
-        let paths = claims.paths.iter().map(path_of).collect();
+        let paths = claims.paths.iter().map(|path| Claim::parse(path)).collect();
         self.all.push(Installed { machine, paths, ports: claims.ports });
         Ok(id)
     }
     pub(crate) fn of_path(&self, options: &Options) -> Option<ApplicationId> {
-        let asked = || options.iter().values(OptionNumber::URI_PATH);
-        let claims = |path: &Options| path.iter().values(OptionNumber::URI_PATH).eq(asked());
+        let claims = |claim: &Claim| claim.covers(options);
         let place = self.all.iter().position(|one| one.paths.iter().any(claims))?;
         Some(ApplicationId(place as u16))
     }
@@ -254,4 +277,29 @@ pub(crate) struct Answer {
     pub(crate) message: Message,
     pub(crate) rtt: lowmesh_units::Duration,
     pub(crate) retransmissions: u8,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_with_a_star_covers_its_path_and_all_below() {
+        let path = |text: &str| Claim::parse(text).path;
+        let (one, all) = (Claim::parse("e"), Claim::parse("e/*"));
+        for (text, by_one, by_all) in [
+            ("e", true, true),
+            ("e/room", false, true),
+            ("e/a/b", false, true),
+            ("f", false, false),
+        ] {
+            assert_eq!(
+                (one.covers(&path(text)), all.covers(&path(text))),
+                (by_one, by_all),
+                "{text}"
+            );
+        }
+        assert!(all.meets(&Claim::parse("e/room")) && Claim::parse("e/room").meets(&all));
+        assert!(!one.meets(&Claim::parse("e/room")) && !all.meets(&Claim::parse("es/*")));
+    }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use lowmesh_sim::record::{Ending, Fate, NodeSummary, Outcome, Packets};
 use lowmesh_units::{Duration, Instant, NodeId};
 
-use super::Metrics;
+use super::{Metrics, queries};
 use crate::mechanism;
 use crate::statistics::{mean, percentile, slope};
 
@@ -47,6 +47,7 @@ impl<'a> Measurement<'a> {
         self.add_datagrams();
         self.add_fragments();
         self.add_groups();
+        queries::add(&mut self.metrics, self.outcome, self.start);
         self.add_nodes();
         for ((_, reason), count) in &self.outcome.drops {
             *self.metrics.drops.entry(reason.name()).or_default() += count;
@@ -190,7 +191,7 @@ fn delivery_ratio(packets: Packets) -> Option<f64> {
     ratio(packets.delivered, packets.delivered + packets.dropped)
 }
 
-fn ratio(part: u64, whole: u64) -> Option<f64> {
+pub(super) fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 

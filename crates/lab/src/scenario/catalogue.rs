@@ -8,15 +8,15 @@ use super::key::{Key, merged};
 use super::rows::Rows;
 use super::section::Section;
 use super::{
-    Backbone, BorderRouter, Burst, Clock, Coap, Energy, Fragments, Head, Ipv6, Lowpan, Mac, Placed,
-    Radio, Rpl, SerialLine, Traffic, Wifi, WiredLink,
+    Backbone, BorderRouter, Burst, Clock, Coap, Energy, Entity, Fragments, Groups, Head, Ipv6,
+    Lowpan, Mac, Placed, Radio, Rpl, SerialLine, Traffic, Wifi, WiredLink,
 };
 
 /// What lists the keys of a section.
 type ListKeys = fn(&Rows) -> Vec<Key>;
 
 /// Every section with the function that lists its keys.
-const SECTIONS: [(&str, ListKeys); 19] = [
+const SECTIONS: [(&str, ListKeys); 21] = [
     ("topology", Placed::keys),
     ("radio", Radio::keys),
     ("radio.wifi", Wifi::keys),
@@ -30,6 +30,8 @@ const SECTIONS: [(&str, ListKeys); 19] = [
     ("multicast", Choice::<dyn Engine>::keys),
     ("coap", Coap::keys),
     ("traffic", Traffic::keys),
+    ("groups", Groups::keys),
+    ("entity", Entity::keys),
     ("clock", Clock::keys),
     ("energy", Energy::keys),
     ("border_router", BorderRouter::keys),

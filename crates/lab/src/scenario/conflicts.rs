@@ -45,6 +45,7 @@ impl Scenario {
         self.tree_conflicts(&mut check);
         self.traffic_conflicts(&mut check);
         self.group_conflicts(&mut check);
+        self.entity_conflicts(&mut check);
         self.border_router_conflicts(&mut check);
         self.line_conflicts(&mut check);
         errors
@@ -97,6 +98,13 @@ impl Scenario {
                 "topology.nodes",
                 format!("{nodes} is not the {expected} nodes of medium \"{medium}\""),
             );
+        }
+        if let Topology::Places(places) = &self.topology {
+            let (given, others) = (places.x_m.len(), places.y_m.len());
+            let message = format!("{given} places; write at least one, and as many y_m");
+            check(given == 0 || given != others, "topology.x_m", message);
+            let message = format!("{} nodes have only {given} places", places.count());
+            check(places.count() > given, "topology.nodes", message);
         }
         for (index, wifi) in self.radio.wifi.iter().enumerate() {
             let key = format!("radio.wifi[{index}].x_m");

@@ -11,6 +11,7 @@ mod chosen;
 mod conflicts;
 mod error;
 mod fragments;
+mod groups;
 mod key;
 mod keys;
 mod mac;
@@ -43,12 +44,15 @@ pub use builtin::{BUILTINS, Builtin};
 pub(crate) use chosen::ordered;
 pub use error::{ConfigError, ConfigErrors, Fault, Origin, Place, similar};
 pub use fragments::{EndToEnd, Forwarded, Fragments, HopWise, Recovered};
+pub use groups::{Ect, Emt, Entity, Eo, Groups};
 pub use key::Key;
 pub use mac::{Ack, Cca, Contiki2014, Csma, Duplicates, Mac, Thin, Tsch};
 pub use mesh::{Clock, Energy, Ipv6, Lowpan, Probe, Routes, Rpl, RplMode};
 pub use radio::{Burst, Radio, Wifi};
 pub use rows::{Listed, Rows};
-pub use topology::{Addresses, Grid, Line, Placed, Positions, Random, Star, Table, Topology, Tree};
+pub use topology::{
+    Addresses, Grid, Line, Placed, Places, Positions, Random, Star, Table, Topology, Tree,
+};
 pub use traffic::{Application, Arrivals, Coap, Collector, Traffic};
 pub(crate) use value::literal;
 pub use value::{Group, Hopping, Named};
@@ -106,6 +110,10 @@ pub struct Scenario {
     pub coap: Coap,
     /// Requests.
     pub traffic: Traffic,
+    /// The Entity Manager and its client.
+    pub groups: Groups,
+    /// `[[entity]]`: entities.
+    pub entities: Vec<Entity>,
     /// Clocks.
     pub clock: Clock,
     /// Charge of the radio.
@@ -136,6 +144,8 @@ impl Section for Scenario {
         cursor.numbers(&mut radio.medium);
         let mut rpl: Rpl = cursor.section("rpl");
         cursor.numbers(&mut rpl.objective);
+        let mut groups: Groups = cursor.section("groups");
+        cursor.numbers(&mut groups.gate);
         Self {
             head,
             topology,
@@ -150,6 +160,8 @@ impl Section for Scenario {
             multicast: cursor.section("multicast"),
             coap,
             traffic: cursor.section("traffic"),
+            groups,
+            entities: cursor.sections("entity"),
             clock: cursor.section("clock"),
             energy: cursor.section("energy"),
             border_routers: cursor.sections("border_router"),
@@ -176,6 +188,11 @@ impl Section for Scenario {
         lines.section("coap", &self.coap);
         lines.numbers(&self.coap.congestion);
         lines.section("traffic", &self.traffic);
+        if self.traffic.application == Application::Entities {
+            lines.section("groups", &self.groups);
+            lines.numbers(&self.groups.gate);
+        }
+        lines.sections("entity", &self.entities);
         lines.section("clock", &self.clock);
         lines.section("energy", &self.energy);
         lines.sections("border_router", &self.border_routers);

@@ -10,11 +10,17 @@ use super::rows::Rows;
 use super::section::{Cursor, Lines, Section, section};
 use super::value::Within;
 
+const LOAD: &str = "wifi_load_mbps";
+const LOAD_BOUND: Within<f64> = Within(0.0, WIFI_LOAD_MAX_MBPS);
+const LOAD_MEANING: &str = "The load of every Wi-Fi station, in place of its own.";
+
 /// The medium and its interferers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Radio {
     /// What decides received power and reception.
     pub medium: Choice<dyn Medium>,
+    /// The load of every Wi-Fi station, in place of its own.
+    pub wifi_load_mbps: Option<f64>,
     /// `[[radio.wifi]]`: Wi-Fi stations.
     pub wifi: Vec<Wifi>,
     /// `[[radio.burst]]`: disturbances that come and go on given channels.
@@ -24,6 +30,7 @@ pub struct Radio {
 impl Section for Radio {
     fn keys(rows: &Rows) -> Vec<Key> {
         let mut keys = <Choice<dyn Medium> as Section>::keys(rows);
+        keys.push(Key::new::<Option<f64>>(LOAD, &None, &LOAD_BOUND, LOAD_MEANING, rows));
         keys.push(Key::sections("wifi", "Wi-Fi stations."));
         keys.push(Key::sections("burst", "Disturbances that come and go on given channels."));
         keys
@@ -31,12 +38,14 @@ impl Section for Radio {
     fn read(cursor: &mut Cursor<'_, '_>) -> Self {
         Self {
             medium: <Choice<_> as Section>::read(cursor),
+            wifi_load_mbps: cursor.value(LOAD, None, &LOAD_BOUND),
             wifi: cursor.sections("wifi"),
             burst: cursor.sections("burst"),
         }
     }
     fn write(&self, lines: &mut Lines) {
         Section::write(&self.medium, lines);
+        lines.value(LOAD, &self.wifi_load_mbps, LOAD_MEANING);
         lines.sections("radio.wifi", &self.wifi);
         lines.sections("radio.burst", &self.burst);
     }

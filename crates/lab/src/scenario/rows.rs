@@ -1,6 +1,7 @@
 //! The algorithms that scenarios can name.
 
 use lowmesh_congestion::{Timer, Window};
+use lowmesh_group::gate::Gate;
 use lowmesh_multicast::Engine;
 use lowmesh_registry::{Algorithm, Kind, Registry};
 use lowmesh_rpl::ObjectiveFunction;
@@ -34,6 +35,8 @@ pub struct Rows {
     pub media: Registry<dyn Medium>,
     /// Multicast engines: `multicast.engine`.
     pub engines: Registry<dyn Engine>,
+    /// Gates of the Entity Manager: `groups.gate`.
+    pub gates: Registry<dyn Gate>,
 }
 
 impl Default for Rows {
@@ -45,6 +48,7 @@ impl Default for Rows {
             objectives: Registry::builtin(),
             media: Registry::builtin(),
             engines: Registry::builtin(),
+            gates: Registry::builtin(),
         }
     }
 }
@@ -52,7 +56,7 @@ impl Default for Rows {
 impl Rows {
     /// The kinds of algorithms, without their types.
     pub fn kinds(&self) -> Vec<Kind> {
-        let Self { timers, windows, functions, objectives, media, engines } = self;
+        let Self { timers, windows, functions, objectives, media, engines, gates } = self;
         vec![
             timers.kind(),
             windows.kind(),
@@ -60,6 +64,7 @@ impl Rows {
             objectives.kind(),
             media.kind(),
             engines.kind(),
+            gates.kind(),
         ]
     }
 }
@@ -103,5 +108,11 @@ impl Listed for dyn Engine {
 impl Listed for dyn Medium {
     fn registry(rows: &Rows) -> &Registry<Self> {
         &rows.media
+    }
+}
+
+impl Listed for dyn Gate {
+    fn registry(rows: &Rows) -> &Registry<Self> {
+        &rows.gates
     }
 }

@@ -63,7 +63,7 @@ fn a_misspelt_name_is_told_with_the_one_that_was_meant() {
 fn a_misspelt_kind_gives_one_error_and_none_about_its_keys() {
     assert_eq!(
         errors("name = \"x\"\n[topology]\nkind = \"lines\"\nnodes = 4\n", &[]),
-        "my.toml:3:8: topology.kind = \"lines\": must be one of grid, line, star, random, positions, table, tree; \
+        "my.toml:3:8: topology.kind = \"lines\": must be one of grid, line, star, random, positions, table, tree, places; \
          did you mean `line`?"
     );
 }
@@ -320,7 +320,7 @@ fn every_key_is_in_the_manual() {
         let (section, name) = key.rsplit_once('.').unwrap_or(("", &key));
         let heading = match section {
             "" => "\n## Top".to_owned(),
-            "radio.wifi" | "radio.burst" | "border_router" | "link" | "serial" => {
+            "radio.wifi" | "radio.burst" | "border_router" | "link" | "serial" | "entity" => {
                 format!("\n## `[[{section}]]`")
             }
             _ => format!("\n## `[{section}]`"),

@@ -26,6 +26,8 @@ variants! {
         "table" => Table,
         /// The tree of good links, without places.
         "tree" => Tree,
+        /// Places in the scenario itself.
+        "places" => Places,
     }
 }
 
@@ -122,6 +124,25 @@ section! {
 }
 
 section! {
+    /// Places in the scenario itself.
+    Places {
+        /// Where node 0, 1, ... stands, in metres.
+        x_m: Vec<f64> = Vec::new(), Each(-100_000.0, 100_000.0);
+        /// The second axis; as many as of the first.
+        y_m: Vec<f64> = Vec::new(), Each(-100_000.0, 100_000.0);
+        /// Nodes that take part, from the first place on; by default as many as there are places.
+        nodes: Option<u16> = None, Within(1, NODES_MAX);
+    }
+}
+
+impl Places {
+    /// How many nodes there are.
+    pub fn count(&self) -> usize {
+        self.nodes.map_or(self.x_m.len(), usize::from)
+    }
+}
+
+section! {
     /// Nodes without places.
     Table {
         /// Nodes, with the root; by default as many as the radio's table has.
@@ -198,6 +219,7 @@ impl Topology {
             Self::Positions(_) => None,
             Self::Table(table) => table.nodes.map(u32::from),
             Self::Tree(tree) => Some(tree.parents.len() as u32 + 1),
+            Self::Places(places) => Some(places.count() as u32),
         }
     }
 }

@@ -46,6 +46,8 @@ choice! {
         Observe = "observe",
         /// Unconfirmed CoAP requests of one node to a group, which nobody answers.
         Group = "group",
+        /// Queries of entities, which an Entity Manager answers: `[groups]` and `[[entity]]`.
+        Entities = "entities",
     }
 }
 

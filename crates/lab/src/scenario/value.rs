@@ -176,6 +176,7 @@ macro_rules! lists {
 lists!(
     u16: "a list of whole numbers",
     f64: "a list of numbers",
+    String: "a list of texts in quotes",
     NodeTime: "a list of nodes with their times, as in [\"5@10min\"]"
 );
 

@@ -7,7 +7,8 @@
 //! ```
 //! The wire loses no packet and has unlimited capacity. Lines have their own bounds (crate `wired`). A packet takes the
 //! path of fewest lines and wires; what is between its ends passes it on without delay. A packet for a prefix that no
-//! border router has goes to the uplink sink; without a sink it has no route.
+//! border router has goes to the uplink sink; without a sink it has no route. A packet to a group goes to each border
+//! router behind which the group has members, as over routers that snoop MLD (RFC 4541), and to the sink.
 //!
 //! A wired host is a border router without a mesh behind it: it has a prefix of its own and no neighbours.
 
@@ -136,18 +137,42 @@ impl Backbone {
         handle: Handle,
     ) -> Fate {
         let end = destination(&packet).and_then(|to| self.ends.get(&to.0[..8])).copied();
-        if let Some(to) = end.filter(|to| *to != from)
-            && let Some(hop) = self.routes.next(from, to)
-        {
-            return Fate::Crosses(self.pass(now, from, hop, Transit { to, handle, packet }));
+        match end {
+            Some(to) => self.carry(now, from, to, packet, handle),
+            None if self.offer(now, from, &packet) => Fate::Gone,
+            None => Fate::NoRoute,
         }
+    }
+
+    /// Takes a packet from one border router to another.
+    pub(crate) fn carry(
+        &mut self,
+        now: Instant,
+        from: NodeId,
+        to: NodeId,
+        packet: Vec<u8>,
+        handle: Handle,
+    ) -> Fate {
+        match self.routes.next(from, to).filter(|_| to != from) {
+            Some(hop) => Fate::Crosses(self.pass(now, from, hop, Transit { to, handle, packet })),
+            None => Fate::NoRoute,
+        }
+    }
+
+    /// Shows a packet to the sink; false if there is none.
+    pub(crate) fn offer(&mut self, now: Instant, from: NodeId, packet: &[u8]) -> bool {
         match &mut self.sink {
-            Some(sink) if end.is_none() => {
-                sink(now, from, &packet);
-                Fate::Gone
+            Some(sink) => {
+                sink(now, from, packet);
+                true
             }
-            _ => Fate::NoRoute,
+            None => false,
         }
+    }
+
+    /// All border routers but one.
+    pub(crate) fn others(&self, node: NodeId) -> Vec<NodeId> {
+        self.ends.values().copied().filter(|end| *end != node).collect()
     }
 
     /// Sends a packet over one wire or line; returns the node whose deadline changes.
@@ -255,7 +280,7 @@ impl Backbone {
 }
 
 /// The destination of a packet.
-fn destination(packet: &[u8]) -> Option<Address> {
+pub(crate) fn destination(packet: &[u8]) -> Option<Address> {
     lowmesh_wire::ipv6::Header::parse(packet).ok().map(|header| header.destination)
 }
 

@@ -1,5 +1,7 @@
 //! A border router between the mesh and another network.
 
+use lowmesh_wire::ipv6::Scope;
+
 use super::*;
 
 #[test]
@@ -43,4 +45,30 @@ fn a_packet_from_elsewhere_that_the_mesh_cannot_carry_is_reported_with_its_mtu()
     });
     let Some((_, to, Icmpv6::PacketTooBig { mtu, .. })) = message else { panic!("{outputs:?}") };
     assert_eq!((to, mtu), (far(), 1280));
+}
+
+#[test]
+fn a_packet_to_a_wide_group_leaves_over_the_uplink_and_one_that_comes_in_does_not_leave_again() {
+    let mut host = Host::new(|config| config.uplink = true);
+    let class = Class::Request;
+    let send = |host: &mut Host, group: Address| {
+        host.tell(Event::Datagram { source_port: 9, to: (group, PORT), payload: b"", class })
+    };
+    let leaves = |outputs: &[Output]| {
+        outputs.iter().filter(|output| matches!(output, Output::Uplink { .. })).count()
+    };
+    let enters = |outputs: &[Output]| {
+        outputs.iter().filter(|output| matches!(output, Output::Group { from: None, .. })).count()
+    };
+    let wide = Address::ALL_COAP_NODES.in_scope(Scope::SITE_LOCAL);
+    let outputs = send(&mut host, wide);
+    assert_eq!((leaves(&outputs), enters(&outputs)), (1, 1), "{outputs:?}");
+    let outputs = send(&mut host, Address::ALL_COAP_NODES.in_scope(Scope::REALM_LOCAL));
+    assert_eq!((leaves(&outputs), enters(&outputs)), (0, 1), "{outputs:?}");
+
+    let packet = datagram(far(), wide, PORT, 9);
+    let outputs = host.tell(Event::Uplink { packet, handle: Handle(7) });
+    assert_eq!((leaves(&outputs), enters(&outputs)), (0, 1), "{outputs:?}");
+    let over = |output: &&Output| matches!(output, Output::Packet(Packet::PassedOn(Handle(7))));
+    assert_eq!(outputs.iter().filter(over).count(), 1, "its copy on the uplink is over");
 }

@@ -34,11 +34,19 @@ pub fn probe(timer: &str) -> Result<Values, String> {
     let ends: Vec<Instant> = sent.iter().copied().chain(failed_at).collect();
     let waits: Vec<f64> = ends.windows(2).map(|two| two[1].since(two[0]).as_secs_f64()).collect();
     let factors: Vec<f64> = waits.windows(2).map(|two| two[1] / two[0]).collect();
+    let first = sent.first().copied().unwrap_or(Instant::ZERO);
+    let after = |at: Option<&Instant>| at.map_or(f64::NAN, |at| at.since(first).as_secs_f64());
+    let (first_wait, give_up) = (waits.first().copied().unwrap_or_default(), after(ends.last()));
     let low = factors.iter().copied().fold(f64::INFINITY, f64::min);
     let high = factors.iter().copied().fold(0.0, f64::max);
     Ok(values([
         ("retransmissions", sent.len() as f64 - 1.0),
-        ("first_wait_s", waits.first().copied().unwrap_or_default()),
+        ("first_wait_s", first_wait),
+        ("copy_1_s", after(sent.get(1))),
+        ("copy_2_s", after(sent.get(2))),
+        ("copy_3_s", after(sent.get(3))),
+        ("give_up_s", give_up),
+        ("give_up_per_wait", give_up / first_wait),
         ("backoff_min", low),
         ("backoff_max", high),
     ]))

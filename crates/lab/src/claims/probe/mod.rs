@@ -4,10 +4,11 @@
 //! probe is a word and a subject: `timer cocoa` drives the timer of that name, `setup grid-25` reads the simulator's own
 //! configuration of that scenario, `mesh alice` simulates a small mesh with that scheduling function, `window reno` drives
 //! that congestion window, `fragments sfr` cuts packets that way, `network lille-50` reads the configuration of a scenario
-//! with given routes, `memory lille-50` adds up what its nodes set aside.
+//! with given routes, `memory lille-50` adds up what its nodes set aside, `group multicast` drives the Entity Manager.
 
 mod client;
 mod fragments;
+mod group;
 mod memory;
 mod mesh;
 mod network;
@@ -32,6 +33,7 @@ pub fn is_known(name: &str) -> bool {
         }
         Some(("window", window)) => Registry::<dyn Window>::builtin().row(window).is_ok(),
         Some(("fragments", mode)) => ["hwr", "ff", "sfr", "e2e"].contains(&mode),
+        Some(("group", subject)) => group::SUBJECTS.contains(&subject),
         Some(("mesh", function)) => ["alice", "b-msf", "msf"].contains(&function),
         _ => false,
     }
@@ -45,6 +47,7 @@ pub fn run(name: &str) -> Result<Values, String> {
         Some(("setup", scenario)) => setup::probe(scenario),
         Some(("network", scenario)) => network::probe(scenario),
         Some(("memory", scenario)) => memory::probe(scenario),
+        Some(("group", subject)) => group::probe(subject),
         Some(("mesh", function)) => mesh::probe(function),
         Some(("window", window)) => window::probe(window),
         Some(("fragments", mode)) => fragments::probe(mode),
