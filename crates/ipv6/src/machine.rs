@@ -23,7 +23,7 @@ use lowmesh_wire::lowpan::Contexts;
 use lowmesh_wire::rpl::HopByHopOption;
 
 use crate::error::{Errors, Message};
-use crate::event::{Class, ErrorCounters, Event, Input, Output, Route};
+use crate::event::{Class, ErrorCounters, Event, Input, Output, Packet, Route};
 use crate::forward::{Decision, Forwarder, may_be_on_link};
 use crate::fragment::Cutter;
 use crate::icmpv6::Responder;
