@@ -118,6 +118,11 @@ pub(crate) fn difference(from: f64, to: f64) -> f64 {
     if difference.abs() <= ROUNDING * from.abs().max(to.abs()) { 0.0 } else { difference }
 }
 
+/// A part of a whole; none of nothing.
+pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
 /// The arithmetic mean; absent for nothing.
 pub fn mean(sample: &[f64]) -> Option<f64> {
     (!sample.is_empty()).then(|| sample.iter().sum::<f64>() / sample.len() as f64)

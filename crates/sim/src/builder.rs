@@ -207,10 +207,6 @@ impl Builder {
             };
             node.install(one)?;
         }
-        let members = match &self.traffic.application {
-            traffic::Application::Entities(entities) => entities.members(&entities.query.entity),
-            _ => Vec::new(),
-        };
         let mut world = World::new(Beginning {
             seed,
             nodes: machines,
@@ -224,7 +220,7 @@ impl Builder {
             trace: Trace::new(self.sinks.trace),
             capture: self.sinks.pcap.map(Capture::new).transpose().map_err(Error::Capture)?,
         });
-        world.books.outcome.entity_members = members;
+        world.books.outcome.entity_members = self.traffic.queried_members();
         Ok(Mesh::new(world, driver))
     }
 

@@ -67,6 +67,14 @@ impl Config {
         }
     }
 
+    /// The members of the entity that is queried, where there is one.
+    pub(crate) fn queried_members(&self) -> Vec<NodeId> {
+        match &self.application {
+            Application::Entities(entities) => entities.members(&entities.query.entity),
+            _ => Vec::new(),
+        }
+    }
+
     /// No traffic at all.
     pub fn silent() -> Self {
         Self { period: Duration::ZERO, ..Self::readings() }

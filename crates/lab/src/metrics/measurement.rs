@@ -11,7 +11,7 @@ use lowmesh_units::{Duration, Instant, NodeId};
 
 use super::{Metrics, queries};
 use crate::mechanism;
-use crate::statistics::{mean, percentile, slope};
+use crate::statistics::{mean, percentile, ratio, slope};
 
 /// The metrics of a run, as far as they are computed.
 pub(super) struct Measurement<'a> {
@@ -189,10 +189,6 @@ impl<'a> Measurement<'a> {
 
 fn delivery_ratio(packets: Packets) -> Option<f64> {
     ratio(packets.delivered, packets.delivered + packets.dropped)
-}
-
-pub(super) fn ratio(part: u64, whole: u64) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
 }
 
 #[cfg(test)]

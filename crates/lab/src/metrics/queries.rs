@@ -4,8 +4,7 @@ use lowmesh_sim::record::{Outcome, Query};
 use lowmesh_units::{Duration, Instant};
 
 use super::Metrics;
-use super::measurement::ratio;
-use crate::statistics::{mean, percentile};
+use crate::statistics::{mean, percentile, ratio};
 
 /// A query whose result comes before this needed no second copy of a request: RFC 7252 s4.8, ACK_TIMEOUT.
 const WITHOUT_COPIES: Duration = Duration::from_secs(2);
