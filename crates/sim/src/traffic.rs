@@ -189,7 +189,7 @@ impl Entities {
         let members: Vec<String> = nodes.chain(entities).map(|uri| format!("{uri:?}")).collect();
         let mut document = format!("{{\"name\":{:?},\"er\":[{}]", entity.name, members.join(","));
         for (key, value) in &entity.profile {
-            document.push_str(&format!(",\"{key}\":{value}"));
+            document.extend([",\"", key, "\":", value]);
         }
         document.push('}');
         document
