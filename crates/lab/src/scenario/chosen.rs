@@ -37,10 +37,11 @@ impl<A: Algorithm + ?Sized> Chosen for Choice<A> {
 
 impl Scenario {
     /// The rows that it chooses, if they can have parameters.
-    pub(crate) fn chosen(&mut self) -> [&mut dyn Chosen; 5] {
+    pub(crate) fn chosen(&mut self) -> [&mut dyn Chosen; 6] {
         [
             &mut self.coap.congestion,
             &mut self.schedule,
+            &mut self.groups.gate,
             &mut self.rpl.objective,
             &mut self.radio.medium,
             &mut self.multicast,

@@ -188,10 +188,8 @@ impl Section for Scenario {
         lines.section("coap", &self.coap);
         lines.numbers(&self.coap.congestion);
         lines.section("traffic", &self.traffic);
-        if self.traffic.application == Application::Entities {
-            lines.section("groups", &self.groups);
-            lines.numbers(&self.groups.gate);
-        }
+        lines.section("groups", &self.groups);
+        lines.numbers(&self.groups.gate);
         lines.sections("entity", &self.entities);
         lines.section("clock", &self.clock);
         lines.section("energy", &self.energy);
