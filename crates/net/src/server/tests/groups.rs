@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use lowmesh_coap::Leisure;
 use lowmesh_coap::membership::PATH;
-use lowmesh_wire::coap::ContentFormat;
+use lowmesh_wire::coap::{ContentFormat, OptionNumber};
 
 use super::*;
 use crate::client::Client as Asker;
@@ -71,6 +71,30 @@ async fn clients_make_a_server_join_and_leave_groups() {
     assert_eq!(change("?act=del").await, Code::CHANGED);
     assert_eq!(list().await, b"");
     assert_eq!(change("?act=join").await, Code::BAD_REQUEST);
+    client.close().await.expect("nothing to keep");
+    ended(running).await;
+}
+
+#[tokio::test]
+async fn the_members_of_a_group_are_observed_over_sockets() {
+    let (server, bound) = member();
+    let group: IpAddr = GROUP.parse().expect("an address");
+    server.groups().join(group, Some(link())).expect("the loopback interface carries groups");
+    let changes = server.changes();
+    let (running, client) = (run(server), asker());
+    let uri = format!("coap://{GROUP}:{}/gp/lights", bound.port());
+    let request = client.get(&*uri).option(OptionNumber::OBSERVE, &[]);
+    let mut exchange = request.begin_group(Duration::from_secs(1)).await.expect("a way there");
+    let mut seen = Vec::new();
+    while let Ok(Some(item)) = tokio::time::timeout(Duration::from_secs(2), exchange.next()).await {
+        seen.extend(crate::client::Response::of(item.expect("no failure")));
+        if seen.len() == 1 {
+            changes.tell("/gp/lights");
+        }
+    }
+    assert_eq!(seen.len(), 2, "{seen:?}");
+    assert!(seen.iter().all(|one| one.message.options.get(OptionNumber::OBSERVE).is_some()));
+    drop(exchange);
     client.close().await.expect("nothing to keep");
     ended(running).await;
 }
