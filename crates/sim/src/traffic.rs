@@ -39,7 +39,7 @@ pub struct Config {
     pub window: Option<usize>,
     /// Which border router takes the readings of a node.
     pub collector: Collector,
-    /// How long the collector takes to answer a request.
+    /// How long the collector, or a member of an entity, takes to answer a request.
     pub service: Duration,
     /// Nodes that are no clients.
     pub silent: Vec<NodeId>,
@@ -312,7 +312,8 @@ impl Plan<'_> {
         if entities.all.iter().any(|entity| entity.nodes.contains(&id)) {
             // Each member has another value, so that results tell them apart.
             let value = f64::from(id.0);
-            let point = Point::new(&entities.path, value, self.config.payload_octets);
+            let point =
+                Point::new(&entities.path, value, self.config.payload_octets, self.config.service);
             parts.push(Box::new(point));
             parts.push(Box::new(Membership::default()));
         }

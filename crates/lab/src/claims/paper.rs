@@ -25,6 +25,11 @@ pub const PAPERS: &[(&str, &str, &str)] = &[
         include_str!("../../../../papers/lenders2021/paper.toml"),
         include_str!("../../../../papers/lenders2021/claims.toml"),
     ),
+    (
+        "ishaq2016",
+        include_str!("../../../../papers/ishaq2016/paper.toml"),
+        include_str!("../../../../papers/ishaq2016/claims.toml"),
+    ),
 ];
 
 /// A publication.

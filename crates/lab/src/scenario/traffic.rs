@@ -110,7 +110,7 @@ section! {
         group: Group = Group(ALL_COAP_NODES), Any;
         /// The members of the group; without any, all nodes but the sender.
         members: Vec<u16> = Vec::new(), Any;
-        /// How long the root takes to answer a request.
+        /// How long the root, or a member of an entity, takes to answer a request.
         service: Duration = Duration::ZERO, Within(Duration::ZERO, Duration::from_secs(60));
         /// Octets of payload in a request or datagram.
         payload_bytes: u16 = 20, Within(0, 1232);

@@ -178,7 +178,12 @@ fn formulae_of_the_built_in_publications_are_those_of_the_code() {
         &["S000-01", "S000-02", "S000-03", "S000-04", "S000-05", "S000-08", "S000-09"];
     let lenders: &[_] =
         &["S004-04", "S004-05", "S004-07", "S004-32", "S004-33", "S004-38", "S004-40"];
-    for (name, ids) in [("righetti2023", righetti), ("lenders2021", lenders)] {
+    let ishaq: &[_] = &[
+        "S002-01", "S002-02", "S002-03", "S002-04", "S002-35", "S002-36", "S002-37", "S002-40",
+        "S002-41", "S002-42",
+    ];
+    for (name, ids) in [("righetti2023", righetti), ("lenders2021", lenders), ("ishaq2016", ishaq)]
+    {
         let paper = Paper::find(name).expect("built in");
         for id in ids {
             let claim = paper.claim(id).expect("it is there");

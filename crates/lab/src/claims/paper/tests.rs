@@ -51,7 +51,9 @@ fn the_command_of_every_point_leads_to_its_very_runs() {
 
 #[test]
 fn every_claim_of_a_publication_is_there() {
-    for (name, prefix, claims) in [("righetti2023", "S000", 28), ("lenders2021", "S004", 40)] {
+    for (name, prefix, claims) in
+        [("righetti2023", "S000", 28), ("lenders2021", "S004", 40), ("ishaq2016", "S002", 43)]
+    {
         let paper = Paper::find(name).expect("built in");
         let ids: Vec<String> = (1..=claims).map(|n| format!("{prefix}-{n:02}")).collect();
         let found: Vec<&str> = paper.claims.iter().map(|claim| claim.id.as_str()).collect();
