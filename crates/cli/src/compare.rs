@@ -180,8 +180,8 @@ fn rows(pair: &Pair<'_>, asked: &[String]) -> Vec<Row> {
     if !asked.is_empty() {
         return asked.iter().map(|metric| row(metric)).collect();
     }
-    let all = Metrics::default().numbers().map(|(metric, _)| row(metric));
-    all.into_iter().filter(|row| row.found.is_some()).collect()
+    let all = Metrics::default().numbers().into_iter().map(|(metric, _)| row(metric));
+    all.filter(|row| row.found.is_some()).collect()
 }
 
 /// Sets the corrected p-value of every row that is shown; returns how many rows have one.

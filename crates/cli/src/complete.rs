@@ -27,7 +27,7 @@ pub fn papers(current: &OsStr) -> Vec<CompletionCandidate> {
 
 /// Metrics, after the last comma.
 pub fn metrics(current: &OsStr) -> Vec<CompletionCandidate> {
-    let names = Metrics::default().numbers().map(|(name, _)| name);
+    let names = Metrics::default().numbers().into_iter().map(|(name, _)| name);
     let text = current.to_string_lossy();
     let (before, last) = text
         .rsplit_once(',')

@@ -15,9 +15,10 @@ use crate::routing::Routing;
 /// What an IPv6 packet is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// A CoAP request, another message of its client, a ping, or a datagram of the application.
+    /// A CoAP request, another message of its client, a segment of the end that opened a connection, a ping, or a datagram
+    /// of the application.
     Request,
-    /// A CoAP response, a message of its server, or the answer to a ping.
+    /// A CoAP response, a message of its server, a segment of the end that was connected to, or the answer to a ping.
     Response,
     /// Routing, and every other ICMPv6 message.
     Control,
@@ -92,6 +93,17 @@ pub enum Event<'a> {
         /// What it is for.
         class: Class,
     },
+    /// Send a TCP segment.
+    Segment {
+        /// The address that it leaves from, which its checksum covers.
+        source: Address,
+        /// The node that it goes to.
+        to: Address,
+        /// The whole segment.
+        segment: &'a [u8],
+        /// What it is for.
+        class: Class,
+    },
     /// Send an ICMPv6 message.
     Message {
         /// To whom.
@@ -149,6 +161,8 @@ pub enum Output {
     },
     /// A UDP datagram came for a port that is open.
     Datagram(Datagram),
+    /// A TCP segment came, at a node that listens to TCP.
+    Segment(Segment),
     /// A RPL message came.
     Rpl {
         /// Who sent it.
@@ -208,6 +222,24 @@ impl Datagram {
     /// The endpoint that sent it.
     pub const fn from(&self) -> (Address, u16) {
         (self.flow.source, self.flow.source_port)
+    }
+}
+
+/// A TCP segment in the packet that it came in. Its checksum is not verified yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// The node that sent it.
+    pub source: Address,
+    /// The address of this node that it came to.
+    pub destination: Address,
+    pub(crate) packet: Vec<u8>,
+    pub(crate) octets: Range<usize>,
+}
+
+impl Segment {
+    /// The whole segment.
+    pub fn octets(&self) -> &[u8] {
+        &self.packet[self.octets.clone()]
     }
 }
 

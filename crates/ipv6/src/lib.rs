@@ -10,7 +10,7 @@
 //! | ... that ends here | `receive`: `end`, which asks `error`: `about` |
 //! | ... that is for a group further than the link | the multicast engine of the driver, then [`Event::Delivery`] |
 //! | [`Event::Uplink`] | [`forward`]: `decide`, then `send`: `enter` |
-//! | [`Event::Datagram`] | `send`: `datagram_to` |
+//! | [`Event::Datagram`], [`Event::Segment`] | `send`: `datagram_to`, `segment` |
 //! | [`Event::Route`] | [`forward`]: as a packet that starts here |
 //! | [`Event::Message`] | `send`: `message` |
 //! | [`Event::Deadline`] | `receive`: `on_deadline` |
@@ -24,7 +24,7 @@
 //! - [`source_route`]: the step and the making of an RFC 6554 routing header.
 //! - [`packet`]: making a packet, with RPL's option in it; `send`: its first hop; `name`: its name.
 //! - [`fragment`] and [`reassemble`]: packets cut at the source and put together at the destination.
-//! - [`udp`]: which local port a packet is for.
+//! - [`udp`]: which local port a packet is for. TCP segments come out as they are, to a node that takes them.
 //! - `icmpv6`: what a node answers; `error`: the errors that it sends and hears of, `rate`: how many.
 //! - [`neighbour`]: the answer to a node that asks for an address, or for routers; [`cache`] and `registration`: the
 //!   addresses that hosts have registered.

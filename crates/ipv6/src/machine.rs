@@ -1,7 +1,7 @@
 //! The IPv6 layer of one node as a machine: the parts, and which input leads to which act.
 //!
 //! ```text
-//!            Datagram, Message                 Datagram, Rpl, Pong, Trouble
+//!       Datagram, Segment, Message         Datagram, Segment, Rpl, Pong, Trouble
 //!                  v                                        ^
 //!        Sender: a packet, its first hop                  Receiver
 //!                  │                                        │
@@ -85,6 +85,7 @@ impl Ipv6 {
             receiver: Receiver {
                 reassembly: Reassembly::new(config.reassembly),
                 ports,
+                takes_segments: false,
                 responder: Responder::new(config.contexts, rng.fork()),
                 errors: Errors::new(config.errors),
             },
@@ -107,6 +108,10 @@ impl Ipv6 {
     /// Datagrams to `port` come out as [`Output::Datagram`] from now on.
     pub fn open(&mut self, port: u16) {
         self.receiver.ports.open(port);
+    }
+    /// TCP segments come out as [`Output::Segment`] from now on.
+    pub const fn take_segments(&mut self) {
+        self.receiver.takes_segments = true;
     }
     /// A name for a packet that came without one.
     pub fn next_handle(&mut self, class: Class) -> Handle {
@@ -422,6 +427,10 @@ impl Machine for Ipv6 {
             Event::Datagram { source_port, to, payload, class } => {
                 let (sender, mut context) = self.sending(now, routing);
                 sender.datagram_to(&mut context, source_port, to, payload, class);
+            }
+            Event::Segment { source, to, segment, class } => {
+                let (sender, mut context) = self.sending(now, routing);
+                sender.segment(&mut context, (source, to), segment, class);
             }
             Event::Message { to, message } => self.send_message(now, routing, to, message),
             Event::Deadline => {

@@ -10,7 +10,7 @@ use lowmesh_wire::udp::HEADER_OCTETS as UDP_OCTETS;
 
 use crate::Headers;
 use crate::error::Errors;
-use crate::event::{Class, Datagram, Output, Packet};
+use crate::event::{Class, Datagram, Output, Packet, Segment};
 use crate::forward::Forwarder;
 use crate::icmpv6::{Reply, Responder};
 use crate::name::Names;
@@ -64,6 +64,8 @@ fn note(outbox: &mut Outbox<Output>, handle: Handle, packet: Packet) {
 pub(crate) struct Receiver {
     pub reassembly: Reassembly,
     pub ports: Ports,
+    /// Whether TCP segments come out.
+    pub takes_segments: bool,
     pub responder: Responder,
     pub errors: Errors,
 }
@@ -136,6 +138,17 @@ impl Receiver {
                     Ok(Accepted::ByEngine) => return,
                     Err(reason) => Err((Layer::Ipv6, reason)),
                 }
+            }
+            next_header::TCP if self.takes_segments => {
+                let (source, destination) = (headers.ip.source, headers.ip.destination);
+                // RFC 9293 s3.9.2.3: no segment is for a group or comes from nobody.
+                if source.is_unspecified() || destination.is_multicast() {
+                    return rest.refuse(handle, (Layer::Ipv6, DropReason::Malformed));
+                }
+                let octets = upper.offset..packet.len();
+                let segment = Segment { source, destination, packet, octets };
+                rest.outbox.push(Output::Segment(segment));
+                return rest.note(handle, Packet::Delivered(handle));
             }
             // RFC 8200 s4.7: nothing follows, so there is nothing to hear or to tell.
             next_header::NONE => Ok(()),

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Outbox};
 use lowmesh_units::{Eui64, Instant};
 use lowmesh_wire::icmpv6::{self, Icmpv6};
-use lowmesh_wire::ipv6::{Address, Header};
+use lowmesh_wire::ipv6::{Address, Header, next_header};
 use lowmesh_wire::rpl::HopByHopOption;
 
 use crate::error::Message;
@@ -115,6 +115,22 @@ impl Sender {
         let source = context.forwarder.addresses.source_for(&destination);
         let flow = Flow { source, destination, source_port, destination_port };
         self.datagram(context, &flow, payload, class);
+    }
+
+    /// Sends a TCP segment from the first address to the second.
+    pub fn segment(
+        &mut self,
+        context: &mut EventContext<'_>,
+        (source, destination): (Address, Address),
+        segment: &[u8],
+        class: Class,
+    ) {
+        let (handle, limit) = (self.name(context, class), self.hop_limit);
+        let make = |option| {
+            let upper = next_header::TCP;
+            packet::plain(source, destination, upper, limit, segment, |out| emit(option, out))
+        };
+        self.send(context, destination, handle, make);
     }
 
     /// Sends an ICMPv6 message, with the hop limit of its scope.

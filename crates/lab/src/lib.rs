@@ -11,6 +11,7 @@
 //! - [`build`]: the build of the program that made a run.
 //! - [`batch`]: the runs of a plan that are not stored yet.
 //! - [`compare`]: two points, run by run.
+//! - [`transfer`]: the metrics of a run that are about transfers.
 //! - [`results`]: the runs of every point of a sweep.
 //! - [`command`]: command lines that repeat points and runs.
 //! - [`claims`]: claims of publications, judged by runs and by driving the code.
@@ -59,5 +60,6 @@ mod settings;
 pub mod simulate;
 pub mod statistics;
 pub mod store;
+pub mod transfer;
 pub mod tune;
 pub mod validate;

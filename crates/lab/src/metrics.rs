@@ -15,6 +15,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use self::measurement::Measurement;
+use crate::transfer::Transfers;
 
 /// The numbers of one run; an absent one had nothing to be computed from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -208,6 +209,9 @@ pub struct Metrics {
     /// Most hops of a member.
     #[serde(default)]
     pub entity_hops_most: Option<f64>,
+    /// Transfers: completion times, TCP and links.
+    #[serde(flatten)]
+    pub transfers: Transfers,
     /// Packets that ended without arriving, by reason, over all layers.
     #[serde(deserialize_with = "read_drops")]
     pub drops: BTreeMap<&'static str, u64>,
@@ -272,7 +276,7 @@ impl Metrics {
 
     /// Measures of mechanisms, which claims about them ask for. The table for people leaves them out; JSON and
     /// CSV have them.
-    pub const MECHANISMS: [&'static str; 20] = [
+    pub const MECHANISMS: [&'static str; 28] = [
         "queue_loss_share",
         "collision_share",
         "deaf_share",
@@ -293,6 +297,14 @@ impl Metrics {
         "marks_set",
         "marks_unreported",
         "gap_changes",
+        "tcp_segments",
+        "tcp_retransmissions",
+        "tcp_first_recovery",
+        "tcp_timeouts",
+        "tcp_backoff_max",
+        "line_dropped",
+        "line_lost",
+        "line_queue_most_octets",
     ];
 
     /// The metrics of a run whose first `warmup` is not measured.
@@ -315,12 +327,11 @@ impl Metrics {
     }
 
     /// Every metric that is one number, with its name, in the order of reports.
-    pub fn numbers(&self) -> [(&'static str, Option<f64>); 74] {
-        let mut all = [("", None); 74];
-        let (first, queries) = all.split_at_mut(55);
-        first.copy_from_slice(&self.numbers_of_the_network());
-        queries.copy_from_slice(&self.numbers_of_queries());
-        all
+    pub fn numbers(&self) -> Vec<(&'static str, Option<f64>)> {
+        let mut numbers = self.numbers_of_the_network().to_vec();
+        numbers.extend(self.transfers.numbers());
+        numbers.extend(self.numbers_of_queries());
+        numbers
     }
 
     fn numbers_of_the_network(&self) -> [(&'static str, Option<f64>); 55] {

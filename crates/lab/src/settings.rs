@@ -113,6 +113,11 @@ pub fn traffic(scenario: &Scenario) -> traffic::Config {
             Application::Entities => traffic::Application::Entities(
                 scenario.entities(scenario.topology.nodes().unwrap_or_default() as u16),
             ),
+            Application::Fetch => traffic::Application::Fetch {
+                confirmable: traffic.confirmable,
+                path: traffic.path.clone(),
+                clients: traffic.clients.map(usize::from),
+            },
             Application::Observe => traffic::Application::Observe {
                 confirmable: traffic.confirmable,
                 path: traffic.path.clone(),
@@ -169,6 +174,12 @@ fn node(scenario: &Scenario) -> lowmesh_stack::Config {
         host: HostLimits {
             exponent: Exponent::fitting(scenario.coap.block.into()),
             ..default.host
+        },
+        transport: match scenario.coap.transport {
+            scenario::Transport::Udp => lowmesh_stack::config::Transport::Udp,
+            scenario::Transport::Tcp => {
+                lowmesh_stack::config::Transport::Tcp(scenario.tcp.settings())
+            }
         },
         oscore: scenario.coap.oscore.then(|| Oscore::new(OSCORE_MASTER_SECRET)),
         ..default

@@ -45,7 +45,7 @@ pub mod trace;
 pub mod traffic;
 mod world;
 
-pub use backbone::{LineParts, Wire};
+pub use backbone::{LineParts, QueueRecord, Wire};
 pub use builder::Builder;
 pub use error::Error;
 pub use mesh::{InjectError, Mesh, Sinks};

@@ -10,6 +10,7 @@ use lowmesh_wire::ipv6::Address;
 
 pub use crate::backbone::LineRecord;
 pub use crate::timeline::DatagramTimeline;
+pub use lowmesh_stack::streams::{SendCounters, StreamCounters};
 
 /// How a CoAP transaction ended (RFC 7252 s4.2; a transaction is one request and its acknowledgement).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -256,6 +257,8 @@ pub struct NodeSummary {
     pub buffer_mean_octets: f64,
     /// The most of them at once.
     pub buffer_most_octets: usize,
+    /// What TCP did at it, where it has TCP.
+    pub streams: Option<StreamCounters>,
 }
 
 /// Everything that a run leaves behind.

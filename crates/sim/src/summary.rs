@@ -17,7 +17,7 @@ impl World {
         for index in 0..self.nodes.len() {
             self.summarise(end, NodeId(index as u16));
         }
-        self.books.outcome.lines = self.backbone.records();
+        self.books.outcome.lines = self.backbone.records(end);
         self.books.close(end)
     }
 
@@ -46,6 +46,7 @@ impl World {
         let counters = node.counters();
         summary.frames_sent = counters.frames_sent;
         summary.frames_acked = counters.frames_acked;
+        summary.streams = node.stream_counters();
         summary.negotiated_cells = node.negotiated_cells();
         summary.buffer_mean_octets = buffer.mean(end);
         summary.buffer_most_octets = buffer.most();

@@ -110,6 +110,15 @@ pub enum Application {
         /// The resource of a node.
         path: String,
     },
+    /// GET requests of each client to node 0, where a client may be a border router.
+    Fetch {
+        /// Confirmable or not.
+        confirmable: bool,
+        /// The resource of node 0, whose representation has as many octets as `payload_octets` says.
+        path: String,
+        /// The first so many nodes that are not silent are clients; all of them if unset.
+        clients: Option<usize>,
+    },
     /// Notifications of each node to the root, which observes it (RFC 7641).
     Observe {
         /// Whether notifications are confirmable.
@@ -233,6 +242,13 @@ impl Plan<'_> {
                 false => Vec::new(),
             };
         }
+        if let Application::Fetch { confirmable, path, clients } = &self.config.application {
+            return match id {
+                NodeId(0) => vec![self.of_server(path)],
+                _ if self.fetches(id, *clients) => vec![self.of_fetcher(id, path, *confirmable)],
+                _ => Vec::new(),
+            };
+        }
         if part.root == id {
             self.of_border_router(id)
         } else if part.is_client {
@@ -248,7 +264,9 @@ impl Plan<'_> {
             Application::Coap { path, .. } => vec![Box::new(collector(path))],
             Application::Datagrams => vec![Box::new(collector(""))],
             // Its nodes have parts of their own, whatever their place.
-            Application::Group { .. } | Application::Entities(_) => Vec::new(),
+            Application::Group { .. } | Application::Fetch { .. } | Application::Entities(_) => {
+                Vec::new()
+            }
             Application::Poll { confirmable, path } => self
                 .sensors(here)
                 .map(|(id, address)| {
@@ -278,6 +296,7 @@ impl Plan<'_> {
             Application::Datagrams => Carrier::Datagrams,
             Application::Poll { path, .. }
             | Application::Observe { path, .. }
+            | Application::Fetch { path, .. }
             | Application::Group { path, .. } => {
                 return Box::new(Sensor::new(path.clone(), octets, schedule));
             }
@@ -318,6 +337,26 @@ impl Plan<'_> {
             parts.push(Box::new(Membership::default()));
         }
         parts
+    }
+    /// The resource that clients fetch.
+    fn of_server(&self, path: &str) -> Box<dyn lowmesh_stack::Application> {
+        let never = self.schedule(NodeId(0), self.rng(NodeId(0)), Some(0));
+        Box::new(Sensor::new(path.to_owned(), self.config.payload_octets, never))
+    }
+    fn of_fetcher(
+        &self,
+        id: NodeId,
+        path: &str,
+        confirmable: bool,
+    ) -> Box<dyn lowmesh_stack::Application> {
+        let schedule = self.schedule(id, self.rng(id), self.config.readings_max);
+        Box::new(Poller::new(self.addresses[0], path.to_owned(), confirmable, schedule))
+    }
+    /// Whether a node is among the first so many that are not silent.
+    fn fetches(&self, id: NodeId, clients: Option<usize>) -> bool {
+        let is_silent = |node: &NodeId| self.config.silent.contains(node);
+        let before = (1..id.0).map(NodeId).filter(|node| !is_silent(node)).count();
+        !is_silent(&id) && clients.is_none_or(|clients| before < clients)
     }
     fn of_group_client(
         &self,

@@ -14,7 +14,7 @@ use lowmesh_wire::ipv6::Address;
 use lowmesh_wire::lowpan::Contexts;
 
 use crate::application::{Application, ApplicationId};
-use crate::config::{Config, ConfigError, LinkLayer, Routes};
+use crate::config::{Config, ConfigError, LinkLayer, Routes, Transport};
 use crate::event::Peer;
 use crate::hosting::Hosting;
 use crate::identity::Identity;
@@ -23,6 +23,7 @@ use crate::multicast::Multicast;
 use crate::node::{Counters, Node, Rest};
 use crate::params::{COAP_PORT, DATAGRAM_PORT};
 use crate::routing::Routing;
+use crate::streams::Streams;
 use crate::tree::Place;
 
 /// What a node knows of its network before it is switched on.
@@ -103,6 +104,13 @@ impl Node {
         for port in [COAP_PORT, DATAGRAM_PORT] {
             ipv6.open(port);
         }
+        let streams = match &config.transport {
+            Transport::Udp => None,
+            Transport::Tcp(tcp) => {
+                ipv6.take_segments();
+                Some(Streams::new(tcp.profile, tcp.limits, stream(Purpose::Tcp))?)
+            }
+        };
         let multicast = Multicast::new(&config.multicast, stream(Purpose::Multicast));
         for group in multicast.listens() {
             ipv6.join(*group).expect("a node without groups has room for those of its engine");
@@ -114,6 +122,7 @@ impl Node {
             multicast,
             routing,
             hosting: Hosting::new(config.coap_host(protection, &stream)?),
+            streams,
             outbox: Outbox::new(),
             counters: Counters::default(),
             advertisement: None,

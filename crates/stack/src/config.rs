@@ -1,22 +1,25 @@
 //! The settings of a node.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 
-use lowmesh_coap::{Endpoint, Host, HostLimits};
+use lowmesh_coap::{ConnectionLimits, Endpoint, Host, HostLimits};
 use lowmesh_ipv6::{Addresses, reassemble};
 use lowmesh_lowpan::{FragmentMode, StackProfile};
 use lowmesh_multicast::Engine;
 use lowmesh_oscore::transport::{
-    DatagramHost, Protected, Protection, VolatileContexts, extensions,
+    Protected, Protection, VolatileContexts, extensions, over_connections,
 };
 use lowmesh_registry::{Choice, ParameterError};
 use lowmesh_sixtop::SchedulingFunction;
 use lowmesh_sixtop::functions::{Children, msf};
-use lowmesh_units::{Addressing, NodeId, Purpose, Rng};
+use lowmesh_units::{Addressing, Duration, NodeId, Purpose, Rng};
 use lowmesh_wire::lowpan::Contexts;
 
+use crate::coap_host::{CoapHost, Csm};
 use crate::peer::Peer;
 use crate::security::Oscore;
+use crate::streams::StreamLimits;
 use crate::tree::{Tree, TreeError};
 
 /// All layers' settings. Addresses and the role come with each node.
@@ -54,6 +57,8 @@ pub struct Config {
     pub coap: lowmesh_coap::Config,
     /// The CoAP host above it: blocks and observers.
     pub host: HostLimits,
+    /// What carries CoAP.
+    pub transport: Transport,
     /// OSCORE between each node and the root of a planned network; every request is protected then.
     pub oscore: Option<Oscore>,
 }
@@ -78,13 +83,11 @@ impl Default for Config {
             coap: lowmesh_coap::Config { group_probing_rate: None, ..Default::default() },
             // The nodes of a mesh trust the addresses of each other.
             host: HostLimits { amplification_max: None, ..HostLimits::default() },
+            transport: Transport::Udp,
             oscore: None,
         }
     }
 }
-
-/// The CoAP host of a node.
-pub(crate) type CoapHost = DatagramHost<Peer, VolatileContexts>;
 
 /// The settings of its layers.
 impl Config {
@@ -94,13 +97,18 @@ impl Config {
         protection: Option<Protection<Peer, VolatileContexts>>,
         stream: &impl Fn(Purpose) -> Rng,
     ) -> Result<CoapHost, ConfigError> {
+        if let Transport::Tcp(tcp) = &self.transport {
+            let (limits, mut rng) = (self.host.clone(), stream(Purpose::Host));
+            let host = over_connections(tcp.connections(), limits, protection, rng.fork());
+            return Ok(CoapHost::over_connections(host, tcp.csm, self.coap.queue_max));
+        }
         let mut settings = self.coap.clone();
         settings.extensions.extend(extensions(protection.is_some()));
         settings.amplification_max = self.host.amplification_max;
         let endpoint = Endpoint::new(settings, stream(Purpose::Coap))?;
         let mut rng = stream(Purpose::Host);
         let protected = Protected::new(endpoint, protection, &self.host, rng.fork());
-        Ok(Host::new(protected, self.host.clone(), rng))
+        Ok(CoapHost::Datagrams(Box::new(Host::new(protected, self.host.clone(), rng))))
     }
 
     /// Whether its nodes know which neighbours route through them.
@@ -163,6 +171,52 @@ pub enum LinkLayer {
     Csma(lowmesh_mac::csma::Config),
 }
 
+/// What carries CoAP.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Transport {
+    /// Datagrams (RFC 7252).
+    Udp,
+    /// Connections (RFC 8323). Groups are not reached.
+    Tcp(Tcp),
+}
+
+/// CoAP over TCP.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tcp {
+    /// How its connections behave.
+    pub profile: lowmesh_tcp::Profile,
+    /// Bounds of its connections.
+    pub limits: StreamLimits,
+    /// When the first request leaves on a new connection.
+    pub csm: Csm,
+    /// How long a response is waited for, and the peer's CSM.
+    pub response_timeout: Duration,
+}
+
+impl Default for Tcp {
+    fn default() -> Self {
+        Self {
+            profile: lowmesh_tcp::Profile::LINUX,
+            limits: StreamLimits::default(),
+            csm: Csm::default(),
+            response_timeout: lowmesh_coap::params::EXCHANGE_LIFETIME,
+        }
+    }
+}
+
+impl Tcp {
+    /// The bounds of CoAP's connections: TCP accepts no more than its own bounds allow.
+    fn connections(&self) -> ConnectionLimits {
+        ConnectionLimits {
+            connections_max: self.limits.connections_max,
+            connections_per_source: self.limits.connections_per_address,
+            csm_timeout: self.response_timeout,
+            response_timeout: self.response_timeout,
+            ..ConnectionLimits::default()
+        }
+    }
+}
+
 /// Where routes come from.
 #[derive(Clone, Debug)]
 pub enum Routes {
@@ -190,6 +244,9 @@ pub enum ConfigError {
     /// Of CoAP.
     #[error("coap: {0}")]
     Coap(#[from] lowmesh_coap::ConfigError),
+    /// Of TCP.
+    #[error("tcp: {0}")]
+    Tcp(#[from] lowmesh_tcp::ConfigError),
     /// Two applications of a node claim one path.
     #[error("two applications of a node claim the path `{0}`: give one of them another path")]
     ClaimedPath(String),

@@ -20,7 +20,8 @@ use lowmesh_wire::ipv6::Address;
 use crate::application::{
     Action, Application, ApplicationId, Exchange, Input, RequestId, Snapshot,
 };
-use crate::config::{CoapHost, ConfigError};
+use crate::coap_host::{CoapHost, Order};
+use crate::config::ConfigError;
 use crate::event::{self, ApplicationEvent, Class, Peer, Transaction};
 use crate::installed::{Answer, Applications, Owner};
 use crate::params::COAP_PORT;
@@ -30,6 +31,8 @@ use crate::params::COAP_PORT;
 pub(crate) enum Output {
     /// Send a UDP datagram.
     Datagram { source_port: u16, to: Peer, payload: Vec<u8>, class: Class },
+    /// Do this with a connection.
+    Connection(Order),
     /// The node joins a group for an application.
     Join { application: ApplicationId, group: Address },
     /// The node leaves a group.
@@ -109,6 +112,18 @@ impl Hosting {
         let is_claimed = self.applications.on_datagram(port, from, bytes);
         (!is_claimed).then(|| event::Output::Datagram { from, payload: bytes.to_vec() })
     }
+    /// A connection to a peer is there.
+    pub(crate) fn on_connected(&mut self, now: Instant, peer: Peer) {
+        self.coap.on_connected(now, peer);
+    }
+    /// Octets have come on a connection.
+    pub(crate) fn on_octets(&mut self, now: Instant, from: Peer, octets: &[u8]) {
+        self.coap.on_octets(now, from, octets);
+    }
+    /// A connection is over, or there is none.
+    pub(crate) fn on_gone(&mut self, now: Instant, peer: Peer, reason: DropReason) {
+        self.coap.on_gone(now, peer, reason);
+    }
     /// The node did not join a group for an application.
     pub(crate) fn on_not_joined(
         &mut self,
@@ -141,10 +156,12 @@ impl Hosting {
     /// Handles one output of the CoAP host; false if it has none.
     pub(crate) fn step_coap(&mut self, now: Instant) -> bool {
         let output = self.coap.poll_output();
-        let some = output.is_some();
+        let order = self.coap.next_order();
+        let some = output.is_some() || order.is_some();
         if let Some(output) = output {
             self.on_coap(now, output);
         }
+        self.outbox.extend(order.map(Output::Connection));
         some
     }
 
@@ -190,7 +207,7 @@ impl Hosting {
                 None
             }
             // An empty acknowledgement says that the response comes later, which then ends the transaction; what came
-            // to nothing is counted in the endpoint. A node has neither pings of CoAP nor connections.
+            // to nothing is counted in the endpoint. A node has no pings of CoAP, and the ends of connections are orders.
             CoapOutput::Acknowledged { .. }
             | CoapOutput::Discarded { .. }
             | CoapOutput::Pong { .. }

@@ -17,6 +17,7 @@
 //! | [`tree`] | routes that are given instead of found |
 //! | [`params`] | the ports of a node, and its patience |
 //! | [`security`] | the OSCORE contexts of a planned network |
+//! | [`streams`] | the TCP connections of a node; `coap_host`: CoAP over datagrams or over them |
 //! | `radio` | the face towards the radio driver, and what the driver may ask |
 //!
 //! An input leads to:
@@ -33,6 +34,7 @@ extern crate alloc;
 
 pub mod application;
 mod assembly;
+mod coap_host;
 pub mod config;
 pub mod event;
 mod groups;
@@ -49,14 +51,17 @@ pub mod peer;
 mod radio;
 mod routing;
 pub mod security;
+pub mod streams;
 pub mod tree;
 
 pub use application::Application;
-pub use config::{Config, ConfigError, LinkLayer, Routes};
+pub use coap_host::Csm;
+pub use config::{Config, ConfigError, LinkLayer, Routes, Transport};
 pub use identity::Identity;
 pub use node::Node;
 pub use params::{COAP_PORT, DATAGRAM_PORT, ECHO_PORT};
 pub use security::Oscore;
+pub use streams::{StreamCounters, StreamLimits};
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! The boundary of the network layer: what IPv6, and routing and CoAP above it, have to say.
+//! The boundary of the network layer: what IPv6, and routing, TCP and CoAP above it, have to say.
 
 use alloc::vec::Vec;
 
@@ -11,11 +11,13 @@ use lowmesh_wire::icmpv6::Icmpv6;
 use lowmesh_wire::ipv6::Address;
 use lowmesh_wire::rpl::Message;
 
+use crate::coap_host::Order;
 use crate::event::{Class, Network, Output, Packet, Problem};
 use crate::multicast::Act;
 use crate::node::Node;
 use crate::params::COAP_PORT;
-use crate::{hosting, lowpan, routing};
+use crate::streams::{StreamCounters, Streams};
+use crate::{hosting, lowpan, routing, streams};
 
 impl Node {
     /// Tells IPv6 of an event, and does what it wants at once: its outputs stand in the order of its acts.
@@ -75,6 +77,12 @@ impl Node {
             ipv6::Output::Datagram(datagram) => {
                 let unclaimed = self.hosting.on_datagram(now, &datagram);
                 self.outbox.extend(unclaimed);
+            }
+            ipv6::Output::Segment(segment) => {
+                if let Some(streams) = &mut self.streams {
+                    streams.on_segment(now, &segment);
+                    self.settle_streams(now);
+                }
             }
             ipv6::Output::Rpl { from, multicast, message } => {
                 self.routing.on_message(now, from, multicast, &message);
@@ -173,6 +181,7 @@ impl Node {
                 let payload = &payload;
                 self.tell_ipv6(now, ipv6::Event::Datagram { source_port, to, payload, class });
             }
+            hosting::Output::Connection(order) => self.on_order(now, order),
             hosting::Output::Join { application, group } => {
                 if let Err(refusal) = self.join_group(now, group) {
                     self.hosting.on_not_joined(application, group, refusal);
@@ -181,5 +190,47 @@ impl Node {
             hosting::Output::Leave { group } => self.leave_group(now, group),
             hosting::Output::Driver(output) => self.outbox.push(output),
         }
+    }
+
+    /// What TCP did at this node; `None` without TCP.
+    pub fn stream_counters(&self) -> Option<StreamCounters> {
+        self.streams.as_ref().map(Streams::counters)
+    }
+    /// The deadline of a connection may have come.
+    pub(crate) fn on_streams_deadline(&mut self, now: Instant) {
+        if let Some(streams) = &mut self.streams {
+            streams.deadline(now);
+            self.settle_streams(now);
+        }
+    }
+    /// Does what connections want, which hand octets to CoAP and segments to IPv6.
+    pub(crate) fn settle_streams(&mut self, now: Instant) {
+        while let Some(output) = self.streams.as_mut().and_then(Streams::poll_output) {
+            self.on_stream(now, output);
+        }
+    }
+    fn on_stream(&mut self, now: Instant, output: streams::Output) {
+        match output {
+            streams::Output::Segment { source, to, octets, class } => {
+                let segment = &octets[..];
+                self.tell_ipv6(now, ipv6::Event::Segment { source, to, segment, class });
+            }
+            streams::Output::Connected { peer } => self.hosting.on_connected(now, peer),
+            streams::Output::Octets { peer, octets } => self.hosting.on_octets(now, peer, &octets),
+            streams::Output::Gone { peer, reason } => self.hosting.on_gone(now, peer, reason),
+        }
+    }
+    /// Does with a connection what CoAP wants.
+    pub(crate) fn on_order(&mut self, now: Instant, order: Order) {
+        let Some(streams) = &mut self.streams else { return };
+        match order {
+            Order::Connect(peer) => {
+                let own_address = self.ipv6.addresses().source_for(&peer.0);
+                streams.open(now, own_address, peer);
+            }
+            Order::Disconnect(peer) => streams.close(now, peer),
+            Order::Octets(peer, octets) => streams.write(now, peer, &octets),
+        }
+        self.settle_streams(now);
     }
 }

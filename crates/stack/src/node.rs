@@ -3,8 +3,8 @@
 //! ```text
 //!      Request, Respond                 Datagram, Ping, Uplink
 //!            v                                    v
-//!      applications ── coap ────── udp ───────── ipv6 ── lowpan ── link ── radio
-//!                                                  │              TSCH and 6top, or CSMA
+//!      applications ── coap ─┬──── udp ───────── ipv6 ── lowpan ── link ── radio
+//!                            └── streams (TCP) ──┘ │              TSCH and 6top, or CSMA
 //!                                               routing
 //! ```
 //! Layers do not know each other. Each is a part with its own state, and its outputs are the arms of one function, which
@@ -19,6 +19,7 @@
 //! | multicast | `on_multicast`, at once | `network` |
 //! | routing | `on_routing` | `network` |
 //! | hosting: coap, applications | `on_hosting`, at once | `network` |
+//! | streams: TCP | `on_stream`, at once | `network` |
 //!
 //! Besides packets and messages, this is what one tells another; what TSCH and 6top tell each other stays in
 //! `link::slotted`:
@@ -49,6 +50,7 @@ use crate::hosting::Hosting;
 use crate::link::{Link, LinkEvent};
 use crate::multicast::Multicast;
 use crate::routing::Routing;
+use crate::streams::Streams;
 
 /// What a node counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -74,6 +76,8 @@ pub struct Node {
     pub(crate) multicast: Multicast,
     pub(crate) routing: Routing,
     pub(crate) hosting: Hosting,
+    /// TCP, where the settings ask for it.
+    pub(crate) streams: Option<Streams>,
     pub(crate) outbox: Outbox<Output>,
     pub(crate) counters: Counters,
     /// The last DIO to all neighbours.
@@ -127,6 +131,7 @@ impl Node {
             self.on_multicast_deadline(now);
         }
         self.routing.deadline(now);
+        self.on_streams_deadline(now);
         self.hosting.deadline(now)
     }
 
@@ -173,10 +178,9 @@ impl Node {
         let groups = earliest(packets, self.multicast.next_deadline());
         let network = earliest(groups, self.routing.next_deadline());
         let octets = self.lowpan.packet_buffer().total() + self.ipv6.reassembly_octets();
-        Rest {
-            deadline: earliest(network, self.hosting.next_deadline()),
-            packet_buffer_octets: octets,
-        }
+        let streams = self.streams.as_ref().and_then(Streams::next_deadline);
+        let hosting = earliest(streams, self.hosting.next_deadline());
+        Rest { deadline: earliest(network, hosting), packet_buffer_octets: octets }
     }
 
     /// Lets the CoAP host or else an application say one thing; false when they are silent.

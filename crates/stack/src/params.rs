@@ -18,3 +18,15 @@ pub const COAP_PORT: u16 = 5683;
 /// The port on which a node's application takes UDP datagrams: 61616, the first of those that RFC 6282 s4.3.3
 /// compresses to four bits.
 pub const DATAGRAM_PORT: u16 = 0xf0b0;
+
+/// The ports of own TCP connections: the dynamic ports of RFC 6335 s6, 49152 to 65535.
+pub const EPHEMERAL_PORTS: (u16, u16) = (49_152, 65_535);
+
+/// TCP connections of one node: ours, one for each other node of a large mesh and its next one.
+pub const STREAMS_MAX: usize = 2048;
+
+/// TCP connections of one node with one address: ours, a few behind each other.
+pub const STREAMS_PER_ADDRESS: usize = 4;
+
+/// Octets of a TCP connection that wait for room in its send buffer: ours, 256 KiB, twice the buffer of a Linux host.
+pub const STREAM_WAITING_OCTETS: usize = 256 * 1024;

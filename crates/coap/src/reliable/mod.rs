@@ -63,6 +63,10 @@ impl<P: PeerAddress> Connections<P> {
     pub fn is_empty(&self) -> bool {
         self.layer.open.is_empty()
     }
+    /// True while there is a connection to the peer that takes requests.
+    pub fn has(&self, peer: P) -> bool {
+        self.layer.state(peer).is_some_and(|state| state != State::Releasing)
+    }
     /// True once the peer's CSM has come, until the connection is released.
     pub fn is_open(&self, peer: P) -> bool {
         self.layer.state(peer) == Some(State::Open)

@@ -12,6 +12,7 @@ use lowmesh_units::{Duration, Instant, NodeId};
 use super::{Metrics, queries};
 use crate::mechanism;
 use crate::statistics::{mean, percentile, ratio, slope};
+use crate::transfer::Transfers;
 
 /// The metrics of a run, as far as they are computed.
 pub(super) struct Measurement<'a> {
@@ -25,6 +26,8 @@ impl<'a> Measurement<'a> {
     /// Of a run whose first `warmup` is not measured.
     pub fn new(outcome: &'a Outcome, warmup: Duration) -> Self {
         let aftermath = mechanism::aftermath(outcome, warmup);
+        let start = Instant::ZERO + warmup;
+        let measured = outcome.transactions.iter().filter(|one| one.issued >= start);
         let metrics = Metrics {
             pdr_up: delivery_ratio(outcome.up),
             pdr_down: delivery_ratio(outcome.down),
@@ -36,9 +39,10 @@ impl<'a> Measurement<'a> {
             loss_raises_rto: aftermath.raised,
             rto_gap_ratio: aftermath.gap_ratio,
             sixp_frames: outcome.frames.sixtop,
+            transfers: Transfers::of(outcome, measured),
             ..Metrics::default()
         };
-        Self { outcome, start: Instant::ZERO + warmup, metrics }
+        Self { outcome, start, metrics }
     }
 
     /// All of them.

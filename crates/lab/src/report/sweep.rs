@@ -75,8 +75,8 @@ impl Serialize for PointResult {
         let identity = Identity::of(&self.point.scenario);
         let runs: Vec<RunEntry<'_>> =
             self.runs.iter().map(|run| RunEntry::new(&identity, run)).collect();
-        let names = Metrics::default().numbers().map(|(name, _)| name);
-        let summary = names.map(|name| (name, self.estimate(name)));
+        let names = Metrics::default().numbers().into_iter().map(|(name, _)| name);
+        let summary: Vec<_> = names.map(|name| (name, self.estimate(name))).collect();
         let mut point = serializer.serialize_struct("PointResult", 4)?;
         point.serialize_field("settings", &Settings(&self.point.settings))?;
         point.serialize_field("runs", &runs)?;

@@ -37,19 +37,31 @@ section! {
         /// The border router at the near end.
         near: u16 = 0, Within(0, NODES_MAX);
         /// The border router at the far end.
-        far: u16 = 0, Within(1, NODES_MAX);
+        far: u16 = 0, Within(0, NODES_MAX);
         /// Rate from the near end to the far one, in bits per second (Pesola 2020: 60 kbit/s from the network).
         rate_bps: u64 = 60_000, Within(1, 10_000_000_000);
         /// Rate from the far end to the near one; by default the same (Pesola 2020: 30 kbit/s to the network).
         back_rate_bps: Option<u64> = None, Within(1, 10_000_000_000);
         /// One-way delay after the packet is sent.
         delay: Duration = Duration::from_millis(200), Within(Duration::ZERO, Duration::from_secs(10));
+        /// The same from the far end to the near one; by default the same (Pesola 2020: 400 ms).
+        back_delay: Option<Duration> = None, Within(Duration::ZERO, Duration::from_secs(10));
+        /// Least time that is added to the delay.
+        jitter_min: Duration = Duration::ZERO, Within(Duration::ZERO, Duration::from_secs(10));
         /// Largest time that is added to the delay, drawn for each packet; the order of packets stays.
         jitter: Duration = Duration::ZERO, Within(Duration::ZERO, Duration::from_secs(10));
         /// Octets that wait in each direction; a packet beyond them is dropped.
         queue_octets: u64 = 2_500, Within(0, 1_000_000_000);
         /// The chance that a packet is lost after it was sent.
         loss: f64 = 0.0, Within(0.0, 1.0);
+        /// Share of time in which the link is bad (Gilbert 1960, Elliott 1963); `loss` then is the chance in the rest.
+        burst_share: f64 = 0.0, Within(0.0, 0.99);
+        /// The chance that a packet is lost while the link is bad.
+        burst_loss: f64 = 0.5, Within(0.0, 1.0);
+        /// How long the link is bad at a time, in the mean; exponential.
+        burst_mean: Duration = Duration::from_millis(1500), Within(Duration::from_millis(1), Duration::from_secs(3600));
+        /// Whether a packet is as long on the link as over IPv4: 20 octets shorter.
+        ipv4_sizes: bool = false, Any;
     }
 }
 
@@ -72,23 +84,42 @@ section! {
     }
 }
 
+/// Samples of a queue that a run keeps: ours, those of a transfer of a megabyte.
+const QUEUE_SAMPLES_MAX: usize = 16_384;
+/// Octets by which the header of IPv4 is shorter than that of IPv6 (RFC 791 s3.1: 20, RFC 8200 s3: 40).
+const IPV4_SAVED_OCTETS: u32 = 20;
+
 impl WiredLink {
-    /// The link in the simulator's own type.
-    pub fn parts(&self) -> LineParts {
-        let loss = match self.loss {
+    /// Which packets it loses.
+    fn loss(&self) -> Loss {
+        if self.burst_share > 0.0 {
+            let bad_share = self.burst_share;
+            return Loss::GilbertElliott {
+                good: self.loss,
+                bad: self.burst_loss,
+                mean_good: self.burst_mean.mul_f64((1.0 - bad_share) / bad_share),
+                mean_bad: self.burst_mean,
+            };
+        }
+        match self.loss {
             0.0 => Loss::None,
             probability => Loss::Independent { probability },
-        };
-        let direction = |rate_bits_per_second| LinkConfig {
+        }
+    }
+    /// The link in the simulator's own type.
+    pub fn parts(&self) -> LineParts {
+        let direction = |rate_bits_per_second, delay| LinkConfig {
             rate_bits_per_second,
-            delay: self.delay,
-            jitter: (Duration::ZERO, self.jitter),
+            delay,
+            jitter: (self.jitter_min, self.jitter.max(self.jitter_min)),
             queue_octets_max: self.queue_octets,
-            loss,
-            samples_max: 0,
+            loss: self.loss(),
+            samples_max: QUEUE_SAMPLES_MAX,
         };
-        let back = direction(self.back_rate_bps.unwrap_or(self.rate_bps));
-        LineParts::Link { out: direction(self.rate_bps), back }
+        let back_rate = self.back_rate_bps.unwrap_or(self.rate_bps);
+        let back = direction(back_rate, self.back_delay.unwrap_or(self.delay));
+        let saved_octets = if self.ipv4_sizes { IPV4_SAVED_OCTETS } else { 0 };
+        LineParts::Link { out: direction(self.rate_bps, self.delay), back, saved_octets }
     }
 }
 
@@ -228,7 +259,7 @@ mod tests {
         let scenario = Scenario::parse("two", &text, &[]).expect("a good scenario");
         assert_eq!(Scenario::parse("two", &scenario.to_toml(), &[]), Ok(scenario.clone()));
         let outcome = simulate(&scenario, Seed(1), Sinks::default(), &|_| ()).expect("it balances");
-        let [line] = outcome.lines[..] else { panic!("one link") };
+        let [line] = &outcome.lines[..] else { panic!("one link") };
         assert!(line.counters.iter().all(|counters| counters.arrived > 50), "{line:?}");
     }
 

@@ -21,6 +21,7 @@ pub const BUILTINS: &[Builtin] = &[
         name: "multicast-grid",
         text: include_str!("../../../../scenarios/multicast-grid.toml"),
     },
+    Builtin { name: "nb-iot", text: include_str!("../../../../scenarios/nb-iot.toml") },
     Builtin { name: "office-10", text: include_str!("../../../../scenarios/office-10.toml") },
     Builtin { name: "pister-26", text: include_str!("../../../../scenarios/pister-26.toml") },
     Builtin { name: "pister-64", text: include_str!("../../../../scenarios/pister-64.toml") },

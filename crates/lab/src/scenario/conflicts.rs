@@ -7,8 +7,8 @@ use lowmesh_units::{Duration, NodeId, Purpose, Rng, Seed};
 
 use super::error::{ConfigError, Fault, Origin};
 use super::{
-    Application, Coap, Collector, Head, Routes, RplMode, Scenario, Topology, Traffic, Tsch,
-    topology,
+    Application, Coap, Collector, Head, Routes, RplMode, Scenario, Topology, Traffic, Transport,
+    Tsch, topology,
 };
 
 impl Scenario {
@@ -173,6 +173,8 @@ impl Scenario {
         if application != Application::Group {
             return;
         }
+        let message = "TCP has one peer; write coap.transport = \"udp\"".to_owned();
+        check(self.coap.transport == Transport::Tcp, "traffic.application", message);
         let message = "OSCORE protects exchanges of two nodes, and traffic.application = \"group\"";
         check(self.coap.oscore, "coap.oscore", message.to_owned());
         let nodes = self.topology.nodes().unwrap_or(u32::from(u16::MAX) + 1);

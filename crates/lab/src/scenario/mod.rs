@@ -23,6 +23,7 @@ mod rows;
 mod section;
 mod source;
 pub mod sweep;
+mod tcp;
 #[cfg(test)]
 mod tests;
 mod topology;
@@ -50,10 +51,11 @@ pub use mac::{Ack, Cca, Contiki2014, Csma, Duplicates, Mac, Thin, Tsch};
 pub use mesh::{Clock, Energy, Ipv6, Lowpan, Probe, Routes, Rpl, RplMode};
 pub use radio::{Burst, Radio, Wifi};
 pub use rows::{Listed, Rows};
+pub use tcp::Tcp;
 pub use topology::{
     Addresses, Grid, Line, Placed, Places, Positions, Random, Star, Table, Topology, Tree,
 };
-pub use traffic::{Application, Arrivals, Coap, Collector, Traffic};
+pub use traffic::{Application, Arrivals, Coap, Collector, Traffic, Transport};
 pub(crate) use value::literal;
 pub use value::{Group, Hopping, Named};
 
@@ -108,6 +110,8 @@ pub struct Scenario {
     pub multicast: Choice<dyn Engine>,
     /// CoAP endpoints.
     pub coap: Coap,
+    /// TCP under CoAP.
+    pub tcp: Tcp,
     /// Requests.
     pub traffic: Traffic,
     /// The Entity Manager and its client.
@@ -159,6 +163,7 @@ impl Section for Scenario {
             ipv6: cursor.section("ipv6"),
             multicast: cursor.section("multicast"),
             coap,
+            tcp: cursor.section("tcp"),
             traffic: cursor.section("traffic"),
             groups,
             entities: cursor.sections("entity"),
@@ -187,6 +192,7 @@ impl Section for Scenario {
         lines.section("multicast", &self.multicast);
         lines.section("coap", &self.coap);
         lines.numbers(&self.coap.congestion);
+        lines.section("tcp", &self.tcp);
         lines.section("traffic", &self.traffic);
         lines.section("groups", &self.groups);
         lines.numbers(&self.groups.gate);

@@ -172,7 +172,8 @@ impl Source {
     }
 }
 
-/// Puts `literal` at the dotted `key`, making the tables on the way.
+/// Puts `literal` at the dotted `key`, making the tables on the way. A part with an index, as `link[0]`, is an entry of a
+/// list that is there.
 fn lay_over<'i>(
     root: &mut DeTable<'i>,
     key: &'i str,
@@ -182,12 +183,25 @@ fn lay_over<'i>(
     let last = parts.pop().expect("a split text has at least one part");
     let mut table = root;
     for part in parts {
+        let (name, index) = indexed(part);
         let entry = table
-            .entry(Spanned::new(0..0, DeString::Borrowed(part)))
+            .entry(Spanned::new(0..0, DeString::Borrowed(name)))
             .or_insert_with(|| Spanned::new(0..0, DeValue::Table(DeTable::new())));
-        table = table_mut(entry.get_mut()).ok_or(
-            "a flag reaches into sections only; set a list as a whole: 'radio.wifi=[{...}]'",
-        )?;
+        table = match (index, entry.get_mut()) {
+            (None, DeValue::Table(table)) => table,
+            (Some(index), DeValue::Array(list)) => {
+                let found = list.get_mut(index).map(Spanned::get_mut);
+                found
+                    .and_then(table_mut)
+                    .ok_or("the list has no such entry; entries count from 0")?
+            }
+            _ => {
+                return Err(
+                    "a flag reaches into sections and entries of lists, as 'link[0].loss=0.02'; or set a list as a \
+                     whole: 'radio.wifi=[{...}]'",
+                );
+            }
+        };
     }
     let value = match DeValue::parse(literal).map(Spanned::into_inner) {
         // `16_16` is a hopping sequence; nobody groups digits on a command line.
@@ -197,6 +211,15 @@ fn lay_over<'i>(
     };
     table.insert(Spanned::new(0..0, DeString::Borrowed(last)), Spanned::new(0..0, value));
     Ok(())
+}
+
+/// The name of a part of a key, and its index if it has one.
+fn indexed(part: &str) -> (&str, Option<usize>) {
+    let inner = part.strip_suffix(']').and_then(|part| part.split_once('['));
+    match inner.and_then(|(name, index)| Some((name, index.parse().ok()?))) {
+        Some((name, index)) => (name, Some(index)),
+        None => (part, None),
+    }
 }
 
 /// Whether `value` is a table, for the walk along a dotted key.

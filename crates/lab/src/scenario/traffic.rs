@@ -13,14 +13,27 @@ const MS: Duration = Duration::from_millis(1);
 const ALL_COAP_NODES: Address = Address::ALL_COAP_NODES.in_scope(Scope::SITE_LOCAL);
 const DAY: Duration = Duration::from_secs(86_400);
 
+choice! {
+    /// What carries CoAP.
+    Transport {
+        /// Datagrams (RFC 7252).
+        Udp = "udp",
+        /// TCP connections (RFC 8323).
+        Tcp = "tcp",
+    }
+}
+
 section! {
     /// CoAP endpoints.
     Coap {
+        /// What carries CoAP; TCP has a section of its own.
+        transport: Transport = Transport::Udp, Any;
         /// Congestion control.
         congestion: Choice<dyn Timer> = Choice::default(), Any;
         /// Open exchanges to one peer at most (RFC 7252 s4.7: NSTART 1).
         nstart: u16 = 1, Within(1, 256);
-        /// Requests that wait in the application at most (Righetti et al. 2023, table 1: 32).
+        /// Requests that wait in the application at most (Righetti et al. 2023, table 1: 32); over TCP, until there is a
+        /// connection.
         queue: u16 = 32, Within(0, 4096);
         /// The largest blocks that a body is sent in (RFC 7959 s2.2), octets: a power of two.
         block: u16 = 1024, Within(16, 1024);
@@ -44,6 +57,8 @@ choice! {
         Poll = "poll",
         /// Notifications of each node, which the root observes (RFC 7641).
         Observe = "observe",
+        /// GET requests of the nodes to node 0, which answers with the payload; border routers are clients, too.
+        Fetch = "fetch",
         /// Unconfirmed CoAP requests of one node to a group, which nobody answers.
         Group = "group",
         /// Queries of entities, which an Entity Manager answers: `[groups]` and `[[entity]]`.
@@ -99,6 +114,8 @@ section! {
         hops_min: u16 = 1, Within(1, 255);
         /// Nodes that forward only and send nothing of their own.
         silent: Vec<u16> = Vec::new(), Any;
+        /// The first so many nodes that are not silent are clients, where `application = "fetch"`; without it, all of them.
+        clients: Option<u16> = None, Within(1, 4096);
         /// Requests of a node from the oldest that is not over to the newest; a reading that finds no room among them
         /// is left out. Without it, every reading goes to the endpoint.
         window: Option<u16> = None, Within(1, 4096);
@@ -112,7 +129,7 @@ section! {
         members: Vec<u16> = Vec::new(), Any;
         /// How long the root, or a member of an entity, takes to answer a request.
         service: Duration = Duration::ZERO, Within(Duration::ZERO, Duration::from_secs(60));
-        /// Octets of payload in a request or datagram.
+        /// Octets of payload in a request or datagram, or in a response where the root or a client reads.
         payload_bytes: u16 = 20, Within(0, 1232);
         /// Whether requests are confirmable (RFC 7252 s2.1).
         confirmable: bool = true, Any;

@@ -9,6 +9,8 @@ use lowmesh_wired::{
     SerialOutput,
 };
 
+use super::QueueRecord;
+
 /// What a line is made of.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LineParts {
@@ -18,6 +20,8 @@ pub enum LineParts {
         out: Config,
         /// From the far end to the near one.
         back: Config,
+        /// Octets that a packet is shorter on the link than its IPv6 packet, by a shorter IP header.
+        saved_octets: u32,
     },
     /// A serial line from a host, the near end, to a border router that sends by radio.
     Serial(SerialConfig),
@@ -53,7 +57,7 @@ pub(super) struct Line {
 
 #[derive(Debug)]
 enum Medium {
-    Link(Box<[Link<Transit>; 2]>),
+    Link { links: Box<[Link<Transit>; 2]>, saved_octets: u32 },
     Serial(Box<Serial<(NodeId, Transit)>>),
 }
 
@@ -65,11 +69,12 @@ impl Line {
         seed: Seed,
     ) -> Result<Self, ConfigError> {
         let medium = match *parts {
-            LineParts::Link { out, back } => {
+            LineParts::Link { out, back, saved_octets } => {
                 // The far end names the line, since it has one alone.
                 let mut rng = Rng::stream(seed, far, Purpose::Wired);
                 let back_rng = rng.fork();
-                Medium::Link(Box::new([Link::new(out, rng)?, Link::new(back, back_rng)?]))
+                let links = Box::new([Link::new(out, rng)?, Link::new(back, back_rng)?]);
+                Medium::Link { links, saved_octets }
             }
             LineParts::Serial(config) => Medium::Serial(Box::new(Serial::new(config)?)),
         };
@@ -83,7 +88,7 @@ impl Line {
     /// The node whose deadline is that of the line: of a serial line the one whose processor reads it.
     pub const fn owner(&self) -> NodeId {
         match self.medium {
-            Medium::Link(_) => self.near,
+            Medium::Link { .. } => self.near,
             Medium::Serial(_) => self.far,
         }
     }
@@ -92,7 +97,8 @@ impl Line {
     pub fn send(&mut self, now: Instant, from: NodeId, transit: Transit) {
         let octets = u32::try_from(transit.packet.len()).unwrap_or(u32::MAX);
         match &mut self.medium {
-            Medium::Link(links) => {
+            Medium::Link { links, saved_octets } => {
+                let octets = octets.saturating_sub(*saved_octets);
                 let link = &mut links[usize::from(from != self.near)];
                 debug_assert_accepted(link.handle(now, Input::Packet { packet: transit, octets }));
             }
@@ -123,7 +129,7 @@ impl Line {
             return;
         }
         match &mut self.medium {
-            Medium::Link(links) => {
+            Medium::Link { links, .. } => {
                 for link in links.iter_mut() {
                     debug_assert_accepted(link.handle(now, Input::Deadline));
                 }
@@ -141,7 +147,7 @@ impl Line {
             return Some(Instant::ZERO);
         }
         match &self.medium {
-            Medium::Link(links) => links.iter().filter_map(Link::next_deadline).min(),
+            Medium::Link { links, .. } => links.iter().filter_map(Link::next_deadline).min(),
             Medium::Serial(serial) => serial.next_deadline(),
         }
     }
@@ -153,7 +159,7 @@ impl Line {
 
     fn collect(&mut self) {
         match &mut self.medium {
-            Medium::Link(links) => {
+            Medium::Link { links, .. } => {
                 let ends = [self.near, self.far];
                 for (from, link) in links.iter_mut().enumerate() {
                     let lost =
@@ -184,15 +190,26 @@ impl Line {
     /// What the link has carried out and back; `None` for a serial line.
     pub fn counters(&self) -> Option<[Counters; 2]> {
         match &self.medium {
-            Medium::Link(links) => Some([links[0].counters(), links[1].counters()]),
+            Medium::Link { links, .. } => Some([links[0].counters(), links[1].counters()]),
             Medium::Serial(_) => None,
         }
+    }
+
+    /// The queues of the link out and back from the start to `end`; `None` for a serial line.
+    pub fn queues(&self, end: Instant) -> Option<[QueueRecord; 2]> {
+        let Medium::Link { links, .. } = &self.medium else { return None };
+        let record = |link: &Link<Transit>| QueueRecord {
+            samples: link.history().samples().to_vec(),
+            mean_octets: link.history().mean(end),
+            most_octets: link.history().largest(),
+        };
+        Some([record(&links[0]), record(&links[1])])
     }
 
     /// The packets on the line.
     pub fn handles(&self) -> Vec<Handle> {
         match &self.medium {
-            Medium::Link(links) => {
+            Medium::Link { links, .. } => {
                 links.iter().flat_map(Link::contents).map(|transit| transit.handle).collect()
             }
             Medium::Serial(serial) => serial.packets().map(|(_, transit)| transit.handle).collect(),

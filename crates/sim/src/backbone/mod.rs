@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use lowmesh_machine::{DropReason, Handle};
 use lowmesh_units::{Duration, Instant, NodeId, Seed};
 use lowmesh_wire::ipv6::Address;
-use lowmesh_wired::{ConfigError, Counters};
+use lowmesh_wired::{ConfigError, Counters, QueueSample};
 
 pub use line::LineParts;
 use line::{Line, Step, Transit};
@@ -44,7 +44,7 @@ impl Wire {
 pub type UplinkSink = Box<dyn FnMut(Instant, NodeId, &[u8]) + Send>;
 
 /// What a link between two nodes has carried in a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LineRecord {
     /// The near end.
     pub near: NodeId,
@@ -52,6 +52,19 @@ pub struct LineRecord {
     pub far: NodeId,
     /// What was carried out and back.
     pub counters: [Counters; 2],
+    /// The queues of both directions over time.
+    pub queues: [QueueRecord; 2],
+}
+
+/// The queue of one direction of a link over a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueRecord {
+    /// Its changes, as many as the link keeps.
+    pub samples: Vec<QueueSample>,
+    /// The mean of waiting octets over time.
+    pub mean_octets: f64,
+    /// The most octets that waited at once.
+    pub most_octets: u64,
 }
 
 /// A packet that crosses to a node.
@@ -270,10 +283,11 @@ impl Backbone {
     }
 
     /// What each link has carried.
-    pub(crate) fn records(&self) -> Vec<LineRecord> {
+    pub(crate) fn records(&self, end: Instant) -> Vec<LineRecord> {
         let record = |line: &Line| {
             let [near, far] = line.ends();
-            Some(LineRecord { near, far, counters: line.counters()? })
+            let (counters, queues) = (line.counters()?, line.queues(end)?);
+            Some(LineRecord { near, far, counters, queues })
         };
         self.lines.iter().filter_map(record).collect()
     }
@@ -332,7 +346,8 @@ mod tests {
     /// Clients 1 and 2 on a wire with router 0, and server 3 behind a slow link of the router.
     fn star() -> Backbone {
         let ends = (0..4).map(|n| ([n as u8 + 1; 8], NodeId(n)));
-        let parts = LineParts::Link { out: line::slow(60_000), back: line::slow(30_000) };
+        let parts =
+            LineParts::Link { out: line::slow(60_000), back: line::slow(30_000), saved_octets: 0 };
         let lines = vec![(NodeId(0), NodeId(3), parts)];
         Backbone::new(Some(Wire::ethernet()), ends, lines, None, Seed(1)).expect("a link")
     }
@@ -378,7 +393,7 @@ mod tests {
             [(0, NodeId(2), Handle(9)), (211, NodeId(3), Handle(7)), (223, NodeId(2), Handle(8))];
         assert_eq!((&arrived[..], lost), (&expected[..], vec![]));
         assert_eq!(backbone.handles().count(), 0);
-        let [record] = backbone.records()[..] else { panic!("one link") };
+        let [record] = &backbone.records(Instant::from_secs(1))[..] else { panic!("one link") };
         assert_eq!(record.counters.map(|counters| counters.arrived), [1, 1]);
     }
 

@@ -105,7 +105,7 @@ fn lossy(rate_bits_per_second: u64) -> LinkConfig {
 
 #[test]
 fn a_line_carries_readings_at_its_rate_and_loses_its_share() {
-    let parts = LineParts::Link { out: lossy(60_000), back: lossy(30_000) };
+    let parts = LineParts::Link { out: lossy(60_000), back: lossy(30_000), saved_octets: 0 };
     let world = || two_meshes(1, apart).line(NodeId(0), NodeId(3), parts.clone());
     let outcome = run(world(), 900);
     let good: Vec<f64> = [1, 2, 4, 5]
@@ -119,7 +119,7 @@ fn a_line_carries_readings_at_its_rate_and_loses_its_share() {
         own.filter_map(Transaction::delay).min().expect("some are answered")
     };
     assert!(fastest(2) + Duration::from_millis(400) < fastest(5), "{} {}", fastest(2), fastest(5));
-    let [line] = outcome.lines[..] else { panic!("one link") };
+    let [line] = &outcome.lines[..] else { panic!("one link") };
     for counters in line.counters {
         let share = counters.lost as f64 / counters.offered as f64;
         assert!(counters.offered > 80 && (0.03..0.2).contains(&share), "{counters:?}");

@@ -6,6 +6,7 @@
 //! | `formation` | who joins, who falls out and comes back |
 //! | `delivery` | do packets arrive over several hops, whole and in fragments |
 //! | `alone` | two nodes without a planned network: what a stranger may ask of them |
+//! | `streams` | CoAP over TCP: connections, their bounds and their ends |
 //! | `endings` | what becomes of those that do not |
 
 mod alone;
@@ -13,3 +14,4 @@ mod delivery;
 mod endings;
 mod formation;
 mod mesh;
+mod streams;

@@ -223,6 +223,8 @@ pub struct Connection {
     syn: Option<Syn>,
     agreed: Agreed,
     flow: Option<Flow>,
+    /// What the sender had counted when it ended.
+    final_counters: SendCounters,
     /// The timestamp to echo, and when it came (RFC 7323 s4.3).
     recent: Option<(u32, Instant)>,
     closes_when_established: bool,
@@ -246,6 +248,7 @@ impl Connection {
             syn: None,
             agreed: Agreed::default(),
             flow: None,
+            final_counters: SendCounters::default(),
             recent: None,
             closes_when_established: false,
             challenge_after: Instant::ZERO,
@@ -266,6 +269,10 @@ impl Connection {
     /// Octets that can be read now.
     pub fn readable(&self) -> usize {
         self.flow.as_ref().map_or(0, |flow| flow.receiver.unread())
+    }
+    /// What its sender has counted, also after the end.
+    pub fn counters(&self) -> SendCounters {
+        self.flow.as_ref().map_or(self.final_counters, |flow| flow.sender.counters())
     }
     /// The sender, once the handshake is over.
     pub fn sending(&self) -> Option<SendSnapshot> {
@@ -325,6 +332,7 @@ impl Connection {
         self.state = State::Closed;
         self.syn = None;
         self.time_wait = None;
+        self.final_counters = self.counters();
         self.flow = None;
         self.outputs.push(Output::Closed(ending));
     }

@@ -8,6 +8,7 @@
 
 mod acknowledge;
 mod application;
+mod counters;
 mod finding;
 mod queue;
 mod rack;
@@ -25,6 +26,7 @@ use lowmesh_congestion::window::{Limits, Phase};
 use lowmesh_congestion::{Message, Window};
 use lowmesh_units::{Duration, Instant};
 
+pub use self::counters::SendCounters;
 use self::queue::Queue;
 use self::rack::Rack;
 use crate::params::{REORDERING, WINDOW_SEGMENTS_MAX};
@@ -67,23 +69,6 @@ pub(crate) struct Agreement {
     pub(crate) window: u64,
     pub(crate) handshake_rtt: Option<Duration>,
     pub(crate) syn_retries: u32,
-}
-
-/// The counters of a sender.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SendCounters {
-    /// Segments with data or FIN that left, with copies.
-    pub segments: u64,
-    /// Copies among them.
-    pub retransmissions: u64,
-    /// Expiries of the retransmission timer.
-    pub timeouts: u64,
-    /// Times that fast recovery began.
-    pub recoveries: u64,
-    /// Reductions that were undone.
-    pub undos: u64,
-    /// Loss probes.
-    pub probes: u64,
 }
 
 /// The one timer of a sender that runs.

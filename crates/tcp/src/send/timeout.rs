@@ -35,6 +35,7 @@ impl Sender {
         self.retries += 1;
         self.retransmit(0, now);
         self.estimator.back_off();
+        self.counters.backoff_max = self.counters.backoff_max.max(self.estimator.backoff());
         self.timer = Some((Timer::Retransmission, now + self.estimator.rto()));
     }
     /// Everything on its way counts as lost (Linux, tcp_enter_loss).

@@ -161,7 +161,7 @@ impl Sender {
         if !core::mem::replace(&mut segment.is_counted, true) {
             self.window.on_sent(1, now);
         }
-        self.counters.retransmissions += 1;
+        self.counters.note_copy();
         self.depart(start, end - i64::from(fin) - start, fin, now);
     }
     /// The first segment after a time in which the application had nothing to send (Linux, CA_EVENT_TX_START).

@@ -1,0 +1,164 @@
+//! The numbers of one run that are about transfers: completion times of clients, what TCP did, and the queues of links.
+
+use std::collections::BTreeMap;
+
+use lowmesh_sim::record::{Ending, Outcome, Transaction};
+use lowmesh_units::{Instant, NodeId};
+use serde::{Deserialize, Serialize};
+
+/// The numbers about transfers; an absent one had nothing to be computed from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Transfers {
+    /// Median time of a client from its first request to the end of its last one; absent while one is under way.
+    #[serde(default)]
+    pub completion_s: Option<f64>,
+    /// The time of the fastest client.
+    #[serde(default)]
+    pub completion_min_s: Option<f64>,
+    /// The time of the slowest client.
+    #[serde(default)]
+    pub completion_max_s: Option<f64>,
+    /// TCP segments with data, copies included, over all nodes.
+    #[serde(default)]
+    pub tcp_segments: Option<f64>,
+    /// Copies of TCP segments.
+    #[serde(default)]
+    pub tcp_retransmissions: Option<f64>,
+    /// Copies from a sender's first fast recovery to its second.
+    #[serde(default)]
+    pub tcp_first_recovery: Option<f64>,
+    /// Expiries of retransmission timers of TCP.
+    #[serde(default)]
+    pub tcp_timeouts: Option<f64>,
+    /// The most doublings of such a timer.
+    #[serde(default)]
+    pub tcp_backoff_max: Option<f64>,
+    /// Packets that found the queue of a link full.
+    #[serde(default)]
+    pub line_dropped: Option<f64>,
+    /// Packets that a link lost.
+    #[serde(default)]
+    pub line_lost: Option<f64>,
+    /// The most octets that waited for a link.
+    #[serde(default)]
+    pub line_queue_most_octets: Option<f64>,
+}
+
+impl Transfers {
+    /// The numbers of a run; `measured` are the transactions that count.
+    pub fn of<'t>(outcome: &Outcome, measured: impl Iterator<Item = &'t Transaction>) -> Self {
+        let mut numbers = Self::default();
+        numbers.add_completions(measured);
+        numbers.add_streams(outcome);
+        numbers.add_lines(outcome);
+        numbers
+    }
+
+    fn add_completions<'t>(&mut self, measured: impl Iterator<Item = &'t Transaction>) {
+        let mut spans: BTreeMap<NodeId, (Instant, Instant)> = BTreeMap::new();
+        for transaction in measured {
+            let Some(ended) = transaction.ended.filter(|_| transaction.ending != Ending::Open)
+            else {
+                return;
+            };
+            let span = spans.entry(transaction.node).or_insert((transaction.issued, ended));
+            *span = (span.0.min(transaction.issued), span.1.max(ended));
+        }
+        let span = |(first, last): &(Instant, Instant)| last.since(*first).as_secs_f64();
+        let mut times: Vec<f64> = spans.values().map(span).collect();
+        times.sort_by(f64::total_cmp);
+        self.completion_s = median(&times);
+        self.completion_min_s = times.first().copied();
+        self.completion_max_s = times.last().copied();
+    }
+
+    fn add_streams(&mut self, outcome: &Outcome) {
+        let mut all: Option<lowmesh_sim::record::SendCounters> = None;
+        for streams in outcome.nodes.iter().filter_map(|node| node.streams) {
+            all.get_or_insert_default().merge(&streams.sent);
+        }
+        let Some(sent) = all else { return };
+        self.tcp_segments = Some(sent.segments as f64);
+        self.tcp_retransmissions = Some(sent.retransmissions as f64);
+        self.tcp_first_recovery = Some(sent.first_recovery_copies as f64);
+        self.tcp_timeouts = Some(sent.timeouts as f64);
+        self.tcp_backoff_max = Some(sent.backoff_max.into());
+    }
+
+    fn add_lines(&mut self, outcome: &Outcome) {
+        if outcome.lines.is_empty() {
+            return;
+        }
+        let counters = || outcome.lines.iter().flat_map(|line| line.counters);
+        self.line_dropped = Some(counters().map(|one| one.dropped).sum::<u64>() as f64);
+        self.line_lost = Some(counters().map(|one| one.lost).sum::<u64>() as f64);
+        let queues = outcome.lines.iter().flat_map(|line| &line.queues);
+        self.line_queue_most_octets =
+            queues.map(|queue| queue.most_octets).max().map(|most| most as f64);
+    }
+
+    /// Every number with its name, in the order of reports.
+    pub const fn numbers(&self) -> [(&'static str, Option<f64>); 11] {
+        [
+            ("completion_s", self.completion_s),
+            ("completion_min_s", self.completion_min_s),
+            ("completion_max_s", self.completion_max_s),
+            ("tcp_segments", self.tcp_segments),
+            ("tcp_retransmissions", self.tcp_retransmissions),
+            ("tcp_first_recovery", self.tcp_first_recovery),
+            ("tcp_timeouts", self.tcp_timeouts),
+            ("tcp_backoff_max", self.tcp_backoff_max),
+            ("line_dropped", self.line_dropped),
+            ("line_lost", self.line_lost),
+            ("line_queue_most_octets", self.line_queue_most_octets),
+        ]
+    }
+}
+
+/// The median of ascending numbers: of an even count, the mean of the two in the middle.
+pub(crate) fn median(sorted: &[f64]) -> Option<f64> {
+    let last = sorted.len().checked_sub(1)?;
+    Some(f64::midpoint(sorted[last / 2], sorted[sorted.len() / 2]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn transaction(node: u16, issued: u64, ended: Option<u64>) -> Transaction {
+        Transaction {
+            node: NodeId(node),
+            issued: Instant::from_secs(issued),
+            sent: None,
+            ended: ended.map(Instant::from_secs),
+            ending: ended.map_or(Ending::Open, |_| Ending::Acknowledged),
+            retransmissions: 0,
+            rto: None,
+        }
+    }
+
+    #[test]
+    fn a_client_takes_from_its_first_request_to_the_end_of_its_last() {
+        let all = [
+            transaction(1, 10, Some(12)),
+            transaction(1, 11, Some(40)),
+            transaction(2, 10, Some(20)),
+            transaction(3, 12, Some(26)),
+        ];
+        let numbers = Transfers::of(&Outcome::default(), all.iter());
+        assert_eq!(numbers.completion_s, Some(14.0));
+        assert_eq!((numbers.completion_min_s, numbers.completion_max_s), (Some(10.0), Some(30.0)));
+        assert_eq!((numbers.tcp_segments, numbers.line_lost), (None, None));
+    }
+
+    #[test]
+    fn a_transfer_under_way_has_no_completion_time() {
+        let all = [transaction(1, 10, Some(12)), transaction(2, 10, None)];
+        assert_eq!(Transfers::of(&Outcome::default(), all.iter()), Transfers::default());
+    }
+
+    #[test]
+    fn a_median_of_an_even_count_lies_between_the_two_in_the_middle() {
+        assert_eq!([median(&[]), median(&[1.0, 4.0])], [None, Some(2.5)]);
+    }
+}

@@ -1,0 +1,351 @@
+//! TCP at a node, as one part: segments, writes and deadlines go in; segments, octets and the beginnings and ends of
+//! connections come out (RFC 9293).
+//!
+//! ```text
+//!            open, write, close                  Connected, Octets, Gone
+//!                   v                                      ^
+//!   Streams:  peer -> Stream { Connection, octets that wait for its send buffer }
+//!                   v                                      ^
+//!                Segment                               on_segment
+//! ```
+//! A connection is named by its peer's address and port. A SYN for the listening port makes one; any other segment
+//! without a connection is answered with a reset. A connection that is over leaves the table at once, but for TIME-WAIT,
+//! which ends early when its peer or this node needs the name again (RFC 6191).
+//!
+//! | bound | total | share of a peer's address | the next one |
+//! |---|---|---|---|
+//! | connections | [`StreamLimits::connections_max`] | [`StreamLimits::connections_per_address`] | a SYN gets a reset, an own request fails |
+//! | octets that wait for a send buffer | [`StreamLimits::waiting_octets_max`] a connection | its own connection | the connection is aborted |
+//! | buffers of a connection | those of its [`Profile`] | its own connection | see `lowmesh-tcp` |
+//!
+//! An accepted connection is not read while half of its waiting octets are taken, so a peer that asks and does not read
+//! the answers is slowed down by its own window.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
+
+use lowmesh_ipv6::event::Segment as Received;
+use lowmesh_machine::{DropReason, Machine as _, Outbox, debug_assert_accepted};
+pub use lowmesh_tcp::SendCounters;
+use lowmesh_tcp::{
+    Config, ConfigError, Connection, Ending, InitialNumbers, Input, Output as Done, Profile, State,
+    Transmit, reset_for,
+};
+use lowmesh_units::{Instant, Rng};
+use lowmesh_wire::ipv6::Address;
+use lowmesh_wire::tcp::{Ends, Header, Segment};
+
+use crate::event::{Class, Peer};
+use crate::params::{
+    COAP_PORT, EPHEMERAL_PORTS, STREAM_WAITING_OCTETS, STREAMS_MAX, STREAMS_PER_ADDRESS,
+};
+
+/// Bounds of the connections of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamLimits {
+    /// Connections at once.
+    pub connections_max: usize,
+    /// The same to and from one address.
+    pub connections_per_address: usize,
+    /// Octets of one connection that wait for room in its send buffer.
+    pub waiting_octets_max: usize,
+}
+
+impl Default for StreamLimits {
+    fn default() -> Self {
+        Self {
+            connections_max: STREAMS_MAX,
+            connections_per_address: STREAMS_PER_ADDRESS,
+            waiting_octets_max: STREAM_WAITING_OCTETS,
+        }
+    }
+}
+
+/// What the part has to say.
+#[derive(Debug)]
+pub(crate) enum Output {
+    /// Send a segment.
+    Segment { source: Address, to: Address, octets: Vec<u8>, class: Class },
+    /// A connection is there; this end or its peer opened it.
+    Connected { peer: Peer },
+    /// Octets have come.
+    Octets { peer: Peer, octets: Vec<u8> },
+    /// A connection is over, or there is none; nothing more comes or goes.
+    Gone { peer: Peer, reason: DropReason },
+}
+
+/// What TCP did at a node, all its connections together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct StreamCounters {
+    /// Connections that were established.
+    pub established: u64,
+    /// Segments that did not decode, or whose checksum is wrong.
+    pub malformed: u64,
+    /// Segments that were answered with a reset.
+    pub refused: u64,
+    /// What the senders counted.
+    pub sent: SendCounters,
+}
+
+/// One connection.
+struct Stream {
+    connection: Box<Connection>,
+    own_address: Address,
+    own_port: u16,
+    /// This end opened it.
+    is_own: bool,
+    /// Octets for the send buffer.
+    waiting: VecDeque<u8>,
+    /// It is to be closed when they have left.
+    closes: bool,
+    /// When the part is to call it.
+    due: Option<Instant>,
+}
+
+/// The connections of a node.
+pub(crate) struct Streams {
+    profile: Profile,
+    limits: StreamLimits,
+    rng: Rng,
+    secret: [u8; 32],
+    next_port: u16,
+    all: BTreeMap<Peer, Stream>,
+    deadlines: BTreeSet<(Instant, Peer)>,
+    counters: StreamCounters,
+    outbox: Outbox<Output>,
+}
+
+impl Streams {
+    /// No connections; `rng` is a stream of purpose `Tcp`.
+    pub fn new(profile: Profile, limits: StreamLimits, mut rng: Rng) -> Result<Self, ConfigError> {
+        profile.check()?;
+        let mut secret = [0; 32];
+        rng.fill(&mut secret);
+        let ports = u32::from(EPHEMERAL_PORTS.1 - EPHEMERAL_PORTS.0) + 1;
+        let next_port = EPHEMERAL_PORTS.0 + rng.below(ports) as u16;
+        Ok(Self {
+            profile,
+            limits,
+            rng,
+            secret,
+            next_port,
+            all: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            counters: StreamCounters::default(),
+            outbox: Outbox::new(),
+        })
+    }
+    /// What it counted, with the senders of connections that there are.
+    pub fn counters(&self) -> StreamCounters {
+        let mut counters = self.counters;
+        for stream in self.all.values() {
+            counters.sent.merge(&stream.connection.counters());
+        }
+        counters
+    }
+    /// The next output.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outbox.pop()
+    }
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(due, _)| *due)
+    }
+
+    /// Connects `own_address` to a peer. [`Output::Gone`] says when that is not possible.
+    pub fn open(&mut self, now: Instant, own_address: Address, peer: Peer) {
+        let resting = |stream: &Stream| stream.connection.state() == State::TimeWait;
+        if self.all.get(&peer).is_some_and(resting) {
+            self.remove(peer);
+        }
+        if self.all.contains_key(&peer) {
+            return;
+        }
+        if !self.takes(peer) {
+            self.outbox.push(Output::Gone { peer, reason: DropReason::QueueFull });
+            return;
+        }
+        let own_port = self.ephemeral_port();
+        self.insert(now, (own_address, own_port), peer, true);
+        self.input(now, peer, Input::Open);
+    }
+    /// Sends octets to a peer; those that do not fit into the send buffer wait.
+    pub fn write(&mut self, now: Instant, peer: Peer, octets: &[u8]) {
+        let limit = self.limits.waiting_octets_max;
+        let Some(stream) = self.all.get_mut(&peer) else { return };
+        stream.waiting.extend(octets);
+        self.settle(now, peer);
+        if self.all.get(&peer).is_some_and(|stream| stream.waiting.len() > limit) {
+            // The peer does not take what it asked for.
+            self.input(now, peer, Input::Abort);
+        }
+    }
+    /// Ends a connection in order, behind the octets that wait.
+    pub fn close(&mut self, now: Instant, peer: Peer) {
+        if let Some(stream) = self.all.get_mut(&peer) {
+            stream.closes = true;
+            self.settle(now, peer);
+        }
+    }
+    /// Calls every connection whose deadline has come.
+    pub fn deadline(&mut self, now: Instant) {
+        while let Some((_, peer)) = self.deadlines.first().copied().filter(|(due, _)| *due <= now) {
+            self.input(now, peer, Input::Deadline);
+        }
+    }
+    /// A segment came to this node.
+    pub fn on_segment(&mut self, now: Instant, received: &Received) {
+        let ends = Ends::V6(received.source, received.destination);
+        let Ok(Segment { header, payload }) = Segment::parse(&ends, received.octets()) else {
+            self.counters.malformed += 1;
+            return;
+        };
+        let own = (received.destination, header.destination_port);
+        let peer = (received.source, header.source_port);
+        let of_peer = self.all.get(&peer).filter(|one| (one.own_address, one.own_port) == own);
+        let yields = of_peer.is_some_and(|one| one.connection.yields_to(&header));
+        if of_peer.is_some() && !yields {
+            return self.input(now, peer, Input::Segment { header: &header, payload });
+        }
+        if yields {
+            self.remove(peer);
+        }
+        if self.accepts(own.1, peer, &header) {
+            self.insert(now, own, peer, false);
+            self.input(now, peer, Input::Listen);
+            return self.input(now, peer, Input::Segment { header: &header, payload });
+        }
+        if let Some(reset) = reset_for(&header, payload) {
+            self.counters.refused += 1;
+            self.send(own.0, peer.0, &reset, Class::Response);
+        }
+    }
+
+    /// Whether a segment that belongs to no connection makes one.
+    fn accepts(&self, own_port: u16, peer: Peer, header: &Header) -> bool {
+        let control = header.control;
+        let opens = control.syn && !control.ack && !control.rst;
+        opens && own_port == COAP_PORT && !self.all.contains_key(&peer) && self.takes(peer)
+    }
+    /// Whether there is room for one more connection with the address of a peer.
+    fn takes(&self, peer: Peer) -> bool {
+        let of_address = self.all.range((peer.0, 0)..=(peer.0, u16::MAX)).count();
+        self.all.len() < self.limits.connections_max
+            && of_address < self.limits.connections_per_address
+    }
+    fn ephemeral_port(&mut self) -> u16 {
+        // RFC 6335 s6: a peer's name has one connection, so a port that is used twice has two peers.
+        let port = self.next_port;
+        let (first, last) = EPHEMERAL_PORTS;
+        self.next_port = if port >= last { first } else { port + 1 };
+        port
+    }
+    fn insert(&mut self, now: Instant, own: Peer, peer: Peer, is_own: bool) {
+        let (own_address, own_port) = own;
+        let ends = Ends::V6(own_address, peer.0);
+        let numbers = InitialNumbers::of(&self.secret, &ends, (own_port, peer.1), now);
+        let config =
+            Config { initial: Some(numbers), ..Config::new(self.profile, own_port, peer.1) };
+        let connection = Connection::new(config, &mut self.rng).expect("the profile was checked");
+        let connection = Box::new(connection);
+        let (waiting, closes, due) = (VecDeque::new(), false, None);
+        let stream = Stream { connection, own_address, own_port, is_own, waiting, closes, due };
+        self.all.insert(peer, stream);
+    }
+    fn remove(&mut self, peer: Peer) {
+        let Some(stream) = self.all.remove(&peer) else { return };
+        if let Some(due) = stream.due {
+            self.deadlines.remove(&(due, peer));
+        }
+        self.counters.sent.merge(&stream.connection.counters());
+    }
+
+    /// Gives a connection an input that its state allows, and does what it wants.
+    fn input(&mut self, now: Instant, peer: Peer, input: Input<'_>) {
+        let Some(stream) = self.all.get_mut(&peer) else { return };
+        debug_assert_accepted(stream.connection.handle(now, input));
+        self.settle(now, peer);
+    }
+    /// Takes the outputs of a connection, reads and writes, until it is quiet; then notes its deadline.
+    fn settle(&mut self, now: Instant, peer: Peer) {
+        while let Some(stream) = self.all.get_mut(&peer) {
+            if let Some(done) = stream.connection.poll_output() {
+                self.take(peer, done);
+            } else if !stream.advance(now, self.limits.waiting_octets_max) {
+                let due = stream.connection.next_deadline();
+                if due != stream.due {
+                    let old = core::mem::replace(&mut stream.due, due);
+                    old.map(|old| self.deadlines.remove(&(old, peer)));
+                    due.map(|due| self.deadlines.insert((due, peer)));
+                }
+                return;
+            }
+        }
+    }
+    fn take(&mut self, peer: Peer, done: Done) {
+        match done {
+            Done::Segment(segment) => {
+                let Some(stream) = self.all.get(&peer) else { return };
+                let class = if stream.is_own { Class::Request } else { Class::Response };
+                self.send(stream.own_address, peer.0, &segment, class);
+            }
+            Done::Established => {
+                self.counters.established += 1;
+                self.outbox.push(Output::Connected { peer });
+            }
+            Done::Data(octets) => self.outbox.push(Output::Octets { peer, octets }),
+            Done::Closed(ending) => {
+                let reason = match ending {
+                    Ending::Finished | Ending::Aborted => DropReason::NoRoute,
+                    Ending::Refused | Ending::Reset => DropReason::Reset,
+                    Ending::TimedOut => DropReason::GaveUp,
+                };
+                self.remove(peer);
+                self.outbox.push(Output::Gone { peer, reason });
+            }
+            // A CoAP connection whose peer has closed its half is of no use (RFC 8323 s5.5); `advance` closes ours.
+            Done::Readable | Done::PeerClosed => {}
+        }
+    }
+    fn send(&mut self, source: Address, to: Address, segment: &Transmit, class: Class) {
+        let mut octets = Vec::new();
+        let segment = Segment { header: segment.header, payload: &segment.payload };
+        segment.emit(&Ends::V6(source, to), &mut octets);
+        self.outbox.push(Output::Segment { source, to, octets, class });
+    }
+}
+
+impl Stream {
+    /// Reads, writes or closes once; false if there is nothing to do.
+    fn advance(&mut self, now: Instant, waiting_max: usize) -> bool {
+        let connection = &mut self.connection;
+        let may_read = self.is_own || self.waiting.len() < waiting_max.div_ceil(2);
+        if may_read && connection.readable() > 0 {
+            debug_assert_accepted(connection.handle(now, Input::Read(usize::MAX)));
+            return true;
+        }
+        let count = connection.room().min(self.waiting.len());
+        if count > 0 {
+            let octets: Vec<u8> = self.waiting.drain(..count).collect();
+            debug_assert_accepted(connection.handle(now, Input::Write(&octets)));
+            return true;
+        }
+        let ends = match connection.state() {
+            State::SynSent | State::SynReceived | State::Established => self.closes,
+            State::CloseWait => true,
+            _ => false,
+        };
+        if ends && self.waiting.is_empty() {
+            self.closes = false;
+            debug_assert_accepted(connection.handle(now, Input::Close));
+            return true;
+        }
+        false
+    }
+}
+
+impl core::fmt::Debug for Streams {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Streams").field("connections", &self.all.len()).finish_non_exhaustive()
+    }
+}
