@@ -23,6 +23,7 @@ fn listing_scenarios_ends_with_0() {
             "grid-64",
             "lille-50",
             "multicast-grid",
+            "nb-iot",
             "office-10",
             "pister-26",
             "pister-64",
