@@ -342,7 +342,7 @@ impl Watches {
         };
         front.shown = Some((state(result), now));
         front.again = None;
-        // A question that is on its way gets the newest state.
+        // A request in flight gets the newest state.
         if front.announced.is_none() {
             front.announced = Some(now);
             self.changes.push_back(front.message.clone());

@@ -1,4 +1,4 @@
-//! The receiving half: what is for this node becomes datagrams, messages and answers, and what ends here is told.
+//! The receiving half: packets to this node become datagrams, ICMPv6 messages and replies; lost packets are reported.
 
 use alloc::vec::Vec;
 
@@ -247,7 +247,7 @@ impl Receiver {
         while let Some((handle, first)) = self.reassembly.expire(rest.now) {
             let end = (Layer::Ipv6, DropReason::ReassemblyTimeout);
             match first {
-                // RFC 8200 s4.5: the source is told if the first fragment came.
+                // RFC 8200 s4.5: the source gets Time Exceeded if the first fragment came.
                 Some(first) => self.end(rest, &first, handle, end),
                 None => rest.refuse(handle, end),
             }

@@ -25,9 +25,13 @@ pub trait Engine: Debug + Send {
     /// Takes the next thing that the engine wants done; to be called until `None` after each event.
     fn poll_output(&mut self) -> Option<Output>;
     /// When the engine next wants [`Event::Deadline`].
-    fn next_deadline(&self) -> Option<Instant>;
+    fn next_deadline(&self) -> Option<Instant> {
+        None
+    }
     /// The copies that it holds and may still send or drop, once each.
-    fn handles(&self) -> Vec<Handle>;
+    fn handles(&self) -> Vec<Handle> {
+        Vec::new()
+    }
     /// The groups in which it hears its neighbours, besides those of applications.
     fn listens(&self) -> &'static [Address] {
         &[]
@@ -37,7 +41,9 @@ pub trait Engine: Debug + Send {
         false
     }
     /// What it holds, for tables and plots.
-    fn snapshot(&self) -> Snapshot;
+    fn snapshot(&self) -> Snapshot {
+        Snapshot::default()
+    }
     /// Who receives what a node sends to a group.
     fn reach(&self) -> Reach;
     /// The name in its row.

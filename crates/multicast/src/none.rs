@@ -1,13 +1,12 @@
 //! No forwarding: what a node sends to a group reaches its neighbours, as on a link without multicast routers (RFC 4291 s2.7).
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 use lowmesh_machine::{DropReason, Handle, Outbox, Rejected};
 use lowmesh_registry::Row;
 use lowmesh_units::Instant;
 
-use crate::engine::{Engine, Event, NodeContext, Output, Reach, Receiver, Snapshot};
+use crate::engine::{Engine, Event, NodeContext, Output, Reach, Receiver};
 use crate::packet::{dropped, originated, routable};
 
 /// The row of [`Link`].
@@ -59,15 +58,6 @@ impl Engine for Link {
     }
     fn poll_output(&mut self) -> Option<Output> {
         self.outbox.pop()
-    }
-    fn next_deadline(&self) -> Option<Instant> {
-        None
-    }
-    fn handles(&self) -> Vec<Handle> {
-        Vec::new()
-    }
-    fn snapshot(&self) -> Snapshot {
-        Snapshot::default()
     }
     fn reach(&self) -> Reach {
         Reach::Link

@@ -43,7 +43,7 @@ impl Places {
             fs::remove_dir_all(&base)
                 .with_context(|| format!("cannot empty {}", base.display()))?;
         }
-        let [home, work, steps] = ["home", "home/work", "steps"].map(|part| base.join(part));
+        let [home, work, steps] = ["home", "home/mesh", "steps"].map(|part| base.join(part));
         for folder in [&work, &steps] {
             fs::create_dir_all(folder)
                 .with_context(|| format!("cannot create {}", folder.display()))?;

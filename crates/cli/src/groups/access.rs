@@ -13,7 +13,7 @@ use crate::channel;
 use crate::duration;
 use crate::failure::Failure;
 
-/// Time for the way to the manager and back, on top of its own longest wait: ours.
+/// Round-trip time that a request to the manager may take beyond the longest wait of the manager itself; ours.
 const MARGIN: Span = Span::from_secs(10);
 
 /// The manager, and how its answers are shown.

@@ -128,7 +128,7 @@ impl Source {
     /// The flag that wrote what is at `path`, if a flag did.
     fn writer(&self, path: &str, span: &Range<usize>) -> Option<&Laid> {
         let within = |key: &str| key.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
-        // A table that is nowhere in the text was made on the way to a flag's key.
+        // A table that is not in the text was created for the key of a flag.
         let made = || self.flags.iter().find(|(key, _)| span.is_empty() && within(key));
         self.flag(path).or_else(|| made().map(|(_, laid)| laid))
     }
@@ -172,8 +172,8 @@ impl Source {
     }
 }
 
-/// Puts `literal` at the dotted `key`, making the tables on the way. A part with an index, as `link[0]`, is an entry of a
-/// list that is there.
+/// Sets the dotted `key` to `literal`, and creates the tables that the key names and the text lacks. A part with an index,
+/// such as `link[0]`, names an existing entry of a list.
 fn lay_over<'i>(
     root: &mut DeTable<'i>,
     key: &'i str,

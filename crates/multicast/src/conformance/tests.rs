@@ -6,7 +6,7 @@ use lowmesh_machine::{DropReason, Rejected};
 use lowmesh_registry::Registry;
 
 use super::*;
-use crate::engine::{NodeContext, Receiver, Snapshot};
+use crate::engine::{NodeContext, Receiver};
 use crate::{flood, mpl, smrf, trickle};
 
 #[test]
@@ -97,15 +97,6 @@ impl Engine for Storm {
     }
     fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop()
-    }
-    fn next_deadline(&self) -> Option<Instant> {
-        None
-    }
-    fn handles(&self) -> Vec<Handle> {
-        Vec::new()
-    }
-    fn snapshot(&self) -> Snapshot {
-        Snapshot::default()
     }
     fn reach(&self) -> Reach {
         Reach::Mesh

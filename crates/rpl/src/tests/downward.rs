@@ -1,4 +1,4 @@
-//! A node and the ways down: DAOs of its own and of others, routes, memberships of groups.
+//! Downward routes of a node: its own DAOs and those of others, and memberships of groups.
 
 use lowmesh_units::Duration;
 use lowmesh_wire::rpl::{Dao, DaoAck, DaoStatus, Dio, Message, RplOption, Target};

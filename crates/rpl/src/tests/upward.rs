@@ -1,4 +1,4 @@
-//! A node and its way up: solicitations and DIOs, parents, probes, the rank.
+//! Upward routes of a node: solicitations and DIOs, parents, probes, the rank.
 
 use lowmesh_units::{Duration, Rank};
 use lowmesh_wire::rpl::{Dio, Dis, Message, RplOption, SolicitedInformation};

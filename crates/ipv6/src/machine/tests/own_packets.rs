@@ -90,5 +90,5 @@ fn fragments_that_wait_too_long_end() {
     let mut host = Host::new(|_| ());
     assert_eq!(host.receive(2, second), []);
     host.now = host.ipv6.next_deadline().expect("it waits");
-    assert_eq!(host.tell(Event::Deadline), [end], "without the first fragment nobody is told");
+    assert_eq!(host.tell(Event::Deadline), [end], "no Time Exceeded without the first fragment");
 }

@@ -162,7 +162,7 @@ fn an_observation_ends_with_the_context_that_it_was_made_under() {
     pair.state = b"news".to_vec();
     pair.server.changed("/t", pair.now);
     pair.settle();
-    assert_eq!(pair.server.observers(), 0, "nobody is told under the context before");
+    assert_eq!(pair.server.observers(), 0, "the earlier context notifies nobody");
 }
 
 #[test]
