@@ -13,6 +13,8 @@ pub const PICTURE: &str = "report.png";
 const DIGEST: &str = "report.digest";
 /// The page with the scenario that is reported, and the scenario.
 const SCENARIO: (&str, &str) = ("docs/tutorials/first-figure.md", "load.toml");
+/// The report, in the folder of its runs.
+const PAGE: &str = "report.html";
 /// Browsers that write a picture of a page.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 /// Size of the window, in pixels: the head, the table and the first figure.
@@ -42,11 +44,12 @@ pub fn refreshed(binary: &Path, check: bool) -> Result<bool> {
 fn made(binary: &Path) -> Result<PathBuf> {
     let folder = product::target()?.join("figures");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let (scenario, page) = (folder.join(SCENARIO.1), folder.join("report.html"));
+    let (scenario, page) = (folder.join(SCENARIO.1), folder.join(PAGE));
     fs::write(&scenario, docs::file(SCENARIO.0, SCENARIO.1)?)
         .context("cannot write the scenario")?;
-    let mut run = process::command(binary, &["run", "--quiet"]);
-    run.arg(&scenario).arg("--report").arg(&page).arg("--store").arg(folder.join("store"));
+    // The page shows its commands, so it names no folder of this machine.
+    let mut run = process::command(binary, &["run", "--quiet", SCENARIO.1]);
+    run.args(["--report", PAGE, "--store", "store"]).current_dir(&folder);
     process::read(run)?;
     Ok(page)
 }
