@@ -225,6 +225,10 @@ impl Queues {
         Some(frame)
     }
 
+    /// The queue for everyone: the first of all, and always there.
+    pub fn broadcast(&self) -> &NeighbourQueue {
+        &self.all[0]
+    }
     /// The queue for `peer`.
     pub fn get(&self, peer: Option<Eui64>) -> Option<&NeighbourQueue> {
         self.all.binary_search_by_key(&peer, |q| q.peer).ok().map(|i| &self.all[i])

@@ -1,5 +1,6 @@
 //! Names of nodes, networks, channels and quantities, each a type of its own.
 
+use core::cmp::Ordering;
 use core::fmt;
 
 /// Index of a node in a run, 0 for the root; never on the air.
@@ -26,8 +27,21 @@ impl fmt::Display for NodeId {
 }
 
 /// IEEE EUI-64, most significant octet first (the air has it reversed).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Eui64(pub [u8; 8]);
+
+/// The order of the octets. Tables of neighbours are sorted by it, and one comparison of numbers is faster than eight of
+/// octets.
+impl Ord for Eui64 {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_u64().cmp(&other.as_u64())
+    }
+}
+impl PartialOrd for Eui64 {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 impl Eui64 {
     /// The IPv6 interface identifier: the EUI-64 with the universal/local bit inverted (RFC 4291 app. A).

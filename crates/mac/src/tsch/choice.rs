@@ -116,7 +116,8 @@ impl Situation<'_> {
             let queue = self.queues.get(Some(peer)).filter(|q| !q.is_empty())?;
             Some((ready(queue.backoff.until), Traffic::Unicast(peer)))
         });
-        let broadcast = self.queues.get(None).filter(|q| to_all && shared && !q.is_empty());
+        let broadcast = self.queues.broadcast();
+        let broadcast = Some(broadcast).filter(|q| to_all && shared && !q.is_empty());
         let broadcast = broadcast.map(|q| (free(ready(q.backoff.until)), Traffic::Broadcast));
         let (first, second) =
             if spacing.after_beacon { (broadcast, beacon) } else { (beacon, broadcast) };
