@@ -21,6 +21,7 @@ use lowmesh_wire::link_format::links;
 use crate::collector::FORMATS;
 use crate::dispatch::{Dispatch, Owner, RequestId};
 use crate::outcome::Reason;
+use crate::params::DEADLINE_MAX;
 use crate::profile::{Communication, Profile};
 use crate::refusal::Refusal;
 use crate::target::{Authority, Target, request};
@@ -81,13 +82,14 @@ impl Checks {
     ) -> Option<Check> {
         self.serial += 1;
         let mut check = Check { request, plan, profile, targets, findings: Vec::new(), left: 0 };
+        // A profile with a delay says that the members bear no burst; all are asked within the time of a query.
+        let gap = check.profile.delay.min(DEADLINE_MAX / check.targets.len().max(1) as u64);
         for (slot, target) in check.targets.iter().enumerate() {
             let finding = match target {
                 Target::Entity { .. } => Finding::Done(Ok(FORMATS.to_vec())),
                 Target::Resource(uri) => {
                     let owner = Owner::Check { check: self.serial, slot };
-                    // A profile with a delay says that the members bear no burst.
-                    let start = now + check.profile.delay.saturating_mul(slot as u64);
+                    let start = now + gap * slot as u64;
                     dispatch.ask(owner, Authority::of(uri), discovery(uri), start);
                     check.left += 1;
                     Finding::Discovery

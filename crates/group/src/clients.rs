@@ -1,4 +1,4 @@
-//! Requests of clients: each is answered once, and no client takes the places of all.
+//! Requests of clients: each is answered once, and no client takes the places of all, nor all requests to members.
 
 use alloc::collections::BTreeMap;
 use core::net::IpAddr;
@@ -8,14 +8,31 @@ use lowmesh_machine::Rejected;
 use lowmesh_wire::coap::ContentFormat;
 
 use crate::dispatch::{Dispatch, Output, RequestId};
-use crate::params::{REQUESTS_A_CLIENT_MAX, REQUESTS_MAX};
+use crate::params::{EXCHANGES_A_CLIENT_MAX, EXCHANGES_MAX, REQUESTS_A_CLIENT_MAX, REQUESTS_MAX};
 use crate::refusal::Refusal;
+
+/// One request that is not answered.
+#[derive(Debug)]
+struct Open {
+    client: IpAddr,
+    accept: Option<ContentFormat>,
+    /// Requests to members that it makes.
+    exchanges: usize,
+}
+
+/// What a client holds.
+#[derive(Debug, Default)]
+struct Share {
+    requests: usize,
+    exchanges: usize,
+}
 
 /// The requests that are not answered.
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
-    open: BTreeMap<RequestId, (IpAddr, Option<ContentFormat>)>,
-    shares: BTreeMap<IpAddr, usize>,
+    open: BTreeMap<RequestId, Open>,
+    shares: BTreeMap<IpAddr, Share>,
+    exchanges: usize,
 }
 
 impl Clients {
@@ -29,28 +46,42 @@ impl Clients {
         if self.open.contains_key(&request) {
             return Err(Rejected::Taken { what: "request", why: "another one has this name" });
         }
-        let share = self.shares.get(&client).copied().unwrap_or(0);
+        let share = self.shares.get(&client).map_or(0, |share| share.requests);
         if self.open.len() >= REQUESTS_MAX || share >= REQUESTS_A_CLIENT_MAX {
             let response = ResponseTemplate::busy();
             dispatch.push(Output::Respond { request, response });
             return Ok(false);
         }
-        self.open.insert(request, (client, None));
-        *self.shares.entry(client).or_insert(0) += 1;
+        self.open.insert(request, Open { client, accept: None, exchanges: 0 });
+        self.shares.entry(client).or_default().requests += 1;
         Ok(true)
+    }
+    /// Sets requests to members aside for a request; false if there are not so many left, or not for its client.
+    pub(crate) fn set_aside(&mut self, request: RequestId, exchanges: usize) -> bool {
+        let Some(open) = self.open.get_mut(&request) else { return false };
+        let Some(share) = self.shares.get_mut(&open.client) else { return false };
+        if self.exchanges + exchanges > EXCHANGES_MAX
+            || share.exchanges + exchanges > EXCHANGES_A_CLIENT_MAX
+        {
+            return false;
+        }
+        open.exchanges += exchanges;
+        share.exchanges += exchanges;
+        self.exchanges += exchanges;
+        true
     }
     /// Notes the format that the client of a request wants.
     pub(crate) fn set_accept(&mut self, request: RequestId, accept: Option<ContentFormat>) {
-        if let Some((_, format)) = self.open.get_mut(&request) {
-            *format = accept;
+        if let Some(open) = self.open.get_mut(&request) {
+            open.accept = accept;
         }
     }
     /// The address of the client of a request.
     pub(crate) fn address(&self, request: RequestId) -> Option<IpAddr> {
-        self.open.get(&request).map(|(client, _)| *client)
+        self.open.get(&request).map(|open| open.client)
     }
     pub(crate) fn accept(&self, request: RequestId) -> Option<ContentFormat> {
-        self.open.get(&request).and_then(|(_, format)| *format)
+        self.open.get(&request).and_then(|open| open.accept)
     }
     /// Answers a request.
     pub(crate) fn respond(
@@ -59,10 +90,12 @@ impl Clients {
         request: RequestId,
         response: ResponseTemplate,
     ) {
-        let Some((client, _)) = self.open.remove(&request) else { return };
+        let Some(Open { client, exchanges, .. }) = self.open.remove(&request) else { return };
+        self.exchanges -= exchanges;
         if let Some(share) = self.shares.get_mut(&client) {
-            *share -= 1;
-            if *share == 0 {
+            share.requests -= 1;
+            share.exchanges -= exchanges;
+            if share.requests == 0 {
                 self.shares.remove(&client);
             }
         }
@@ -74,5 +107,34 @@ impl Clients {
     }
     pub(crate) fn len(&self) -> usize {
         self.open.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use lowmesh_registry::Registry;
+
+    use super::*;
+    use crate::gate::Gate;
+
+    #[test]
+    fn a_client_has_a_quarter_of_the_requests_to_members() {
+        let gate = Registry::<dyn Gate>::builtin().choose("fixed").expect("a row");
+        let (mut dispatch, mut clients) = (Dispatch::new(gate), Clients::default());
+        let client = |last| IpAddr::from([192, 0, 2, last]);
+        let all: Vec<_> = (1..=5).map(|last| (RequestId(last.into()), client(last))).collect();
+        for (request, client) in &all {
+            assert_eq!(clients.admit(*request, *client, &mut dispatch), Ok(true));
+        }
+        let (first, more) = (all[0].0, RequestId(6));
+        assert!(clients.set_aside(first, EXCHANGES_A_CLIENT_MAX));
+        assert_eq!(clients.admit(more, client(1), &mut dispatch), Ok(true));
+        assert!(!clients.set_aside(more, 1), "it has its share");
+        assert!((1..4).all(|other| clients.set_aside(all[other].0, EXCHANGES_A_CLIENT_MAX)));
+        assert!(!clients.set_aside(all[4].0, 1), "all are taken");
+        clients.respond(&mut dispatch, first, ResponseTemplate::busy());
+        assert!(clients.set_aside(more, 1));
     }
 }

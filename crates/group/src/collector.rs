@@ -94,13 +94,19 @@ fn combined(question: &Question, readings: &[Reading]) -> Reading {
         Operation::Minimum => numbers().fold(f64::INFINITY, f64::min),
         Operation::Maximum => numbers().fold(f64::NEG_INFINITY, f64::max),
         // The list is not combined; all answers here have a number, so the count is above zero.
-        Operation::Average | Operation::List => numbers().sum::<f64>() / numbers().count() as f64,
+        Operation::Average | Operation::List => mean(numbers),
     };
     let with_number = || readings.iter().filter(|reading| reading.number().is_some());
     let first = with_number().next().and_then(|reading| reading.unit.clone());
     let same = with_number().all(|reading| reading.unit == first);
     let name = format!("{ROOT}/{}/{}", question.name, question.operation.name());
     Reading { name, unit: first.filter(|_| same), value: Value::Number(value) }
+}
+
+/// The mean of finite numbers is finite, also if their sum is not.
+fn mean<I: Iterator<Item = f64>>(numbers: impl Fn() -> I) -> f64 {
+    let (sum, count) = (numbers().sum::<f64>(), numbers().count() as f64);
+    if sum.is_finite() { sum / count } else { numbers().map(|number| number / count).sum() }
 }
 
 fn too_few(
@@ -159,7 +165,7 @@ pub fn response(answer: &Answer, accept: Option<ContentFormat>) -> ResponseTempl
 fn text(answer: &Answer) -> Vec<u8> {
     let value = |reading: &Reading| match &reading.value {
         Value::Number(number) => number.to_string(),
-        Value::Text(text) => text.clone(),
+        Value::Text(text) => one_line(text),
         Value::Boolean(one) => one.to_string(),
         Value::Data(data) => hexadecimal(data),
     };
@@ -170,7 +176,8 @@ fn text(answer: &Answer) -> Vec<u8> {
     }
     let mut text = String::new();
     for reading in &answer.readings {
-        let unit = reading.unit.as_deref().map(|unit| format!(" {unit}")).unwrap_or_default();
+        let unit = reading.unit.as_deref().map(|unit| format!(" {}", one_line(unit)));
+        let unit = unit.unwrap_or_default();
         writeln!(text, "{} {}{unit}", reading.name, value(reading))
             .expect("a String takes everything");
     }
@@ -178,6 +185,11 @@ fn text(answer: &Answer) -> Vec<u8> {
         writeln!(text, "{label} ! {} {reason}", reason.code()).expect("a String takes everything");
     }
     text.into_bytes()
+}
+
+/// A text of a member without line breaks, so that it cannot add a line in the name of another one.
+fn one_line(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
 }
 
 fn hexadecimal(data: &[u8]) -> String {

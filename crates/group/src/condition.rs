@@ -14,7 +14,7 @@ use alloc::string::String;
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{OptionNumber, Options};
 
-use crate::params::PERIOD_MAX;
+use crate::params::{PERIOD_MAX, PERIOD_MIN};
 use crate::refusal::Refusal;
 
 /// How the arguments begin.
@@ -74,7 +74,13 @@ impl Condition {
         };
         match key {
             "pmin" => self.pmin = Some(period()?),
-            "pmax" => self.pmax = Some(period()?),
+            "pmax" => {
+                let pmax = period()?;
+                if pmax < PERIOD_MIN {
+                    return Err(refuse("a number of seconds from 1 to 86400"));
+                }
+                self.pmax = Some(pmax);
+            }
             "gt" => self.gt = Some(number().ok_or_else(|| refuse("a number"))?),
             "lt" => self.lt = Some(number().ok_or_else(|| refuse("a number"))?),
             "st" => self.st = Some(positive().ok_or_else(|| refuse("a number above 0"))?),
@@ -207,6 +213,7 @@ mod tests {
         for (query, says) in [
             ("c.pmin=0", "c.pmin"),
             ("c.pmax=soon", "c.pmax"),
+            ("c.pmax=0.000000001", "from 1 to 86400"),
             ("c.pmin=5&c.pmax=4", "shorter"),
             ("c.st=-1", "above 0"),
             ("c.gt=NaN", "c.gt"),

@@ -89,6 +89,8 @@ pub(crate) enum End {
 struct Open {
     owner: Owner,
     to: Authority,
+    /// When its time comes.
+    start: Instant,
     /// Until it leaves.
     message: Option<RequestTemplate>,
     /// Of a request to a group.
@@ -177,18 +179,9 @@ impl Dispatch {
         start: Instant,
     ) -> u64 {
         let path = address(&to.host).and_then(|host| self.routes.get(&host).copied());
-        self.insert(
-            start,
-            Open {
-                owner,
-                domain: to.domain(),
-                to,
-                message: Some(message),
-                wait: None,
-                path: path.unwrap_or_default(),
-                sent: None,
-            },
-        )
+        let (domain, path) = (to.domain(), path.unwrap_or_default());
+        let message = Some(message);
+        self.insert(Open { owner, to, start, message, wait: None, domain, path, sent: None })
     }
     /// Asks a group, at `start`. It takes no place of a gate.
     pub(crate) fn ask_group(
@@ -201,12 +194,12 @@ impl Dispatch {
     ) -> u64 {
         let (domain, path) = (to.domain(), Path::default());
         let (message, wait) = (Some(message), Some(wait));
-        self.insert(start, Open { owner, domain, to, message, wait, path, sent: None })
+        self.insert(Open { owner, to, start, message, wait, domain, path, sent: None })
     }
-    fn insert(&mut self, start: Instant, open: Open) -> u64 {
+    fn insert(&mut self, open: Open) -> u64 {
         self.serial += 1;
+        self.later.insert((open.start, self.serial));
         self.open.insert(self.serial, open);
-        self.later.insert((start, self.serial));
         self.serial
     }
     /// Whose request it is, if it is not over.
@@ -235,7 +228,7 @@ impl Dispatch {
         } else if let Some(lane) = self.lanes.get_mut(&open.domain) {
             lane.ready.remove(&(lane.gate.order(&open.path), number));
         }
-        self.later.retain(|(_, later)| *later != number);
+        self.later.remove(&(open.start, number));
         self.end(number, End::Over, now);
     }
     /// What the gate of a domain says about silent members of a group.

@@ -107,6 +107,10 @@ impl Entity {
     pub(crate) fn everyone(&self) -> impl Iterator<Item = &Member> {
         self.members.iter().chain(&self.arriving).chain(&self.former)
     }
+    /// What a query asks now, or once those that arrive have joined.
+    fn targets(&self) -> impl Iterator<Item = &Target> {
+        self.members.iter().chain(&self.arriving).map(|member| &member.target)
+    }
     pub(crate) fn member_mut(&mut self, id: u32) -> Option<&mut Member> {
         let lists = [&mut self.members, &mut self.arriving, &mut self.former];
         lists.into_iter().flatten().find(|member| member.id == id)
@@ -245,9 +249,8 @@ impl Entities {
         parents.map(|entity| entity.name.as_str()).collect()
     }
     /// Checks the members that an entity is to have: sub-entities are there, there is no cycle, and a query stays
-    /// within [`REQUESTS_A_QUERY_MAX`].
+    /// within [`REQUESTS_A_QUERY_MAX`], of this entity and of those above it.
     pub(crate) fn check_nesting(&self, name: &str, targets: &[Target]) -> Result<(), Refusal> {
-        let mut requests = 0;
         for target in targets {
             if let Target::Entity { name: member, .. } = target {
                 if member == name || self.leads_to(member, name) {
@@ -259,21 +262,22 @@ impl Entities {
                     return Err(Refusal::new(Code::NOT_FOUND, "unknown member", detail));
                 }
             }
-            requests += self.weight(target, REQUESTS_A_QUERY_MAX - requests);
-            if requests >= REQUESTS_A_QUERY_MAX {
-                return Err(too_heavy(name));
-            }
         }
-        // Entities above this one grow with it.
-        let before = self.id(name).map_or(0, |id| self.entity_weight(id, REQUESTS_A_QUERY_MAX));
-        for id in self.ancestors(name) {
-            let weight = self.entity_weight(id, REQUESTS_A_QUERY_MAX);
-            if weight.saturating_sub(before) + requests >= REQUESTS_A_QUERY_MAX {
-                let above = self.all.get(&id).map_or("", |entity| &entity.name);
-                return Err(too_heavy(above));
+        let change = Some((name, targets));
+        if self.weight(targets.iter(), change) >= REQUESTS_A_QUERY_MAX {
+            return Err(too_heavy(name));
+        }
+        // Entities above this one grow with it, as often as they lead to it.
+        for entity in self.ancestors(name).into_iter().filter_map(|id| self.all.get(&id)) {
+            if self.weight(entity.targets(), change) >= REQUESTS_A_QUERY_MAX {
+                return Err(too_heavy(&entity.name));
             }
         }
         Ok(())
+    }
+    /// Requests that a query of an entity makes, sub-entities included.
+    pub(crate) fn requests(&self, id: u64) -> usize {
+        self.all.get(&id).map_or(0, |entity| self.weight(entity.targets(), None))
     }
     fn leads_to(&self, from: &str, to: &str) -> bool {
         let (mut waiting, mut seen) = (vec![from], BTreeSet::new());
@@ -291,38 +295,61 @@ impl Entities {
         false
     }
     fn ancestors(&self, name: &str) -> BTreeSet<u64> {
+        let mut parents: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+        // One that is not there yet is no member of others.
+        let all = self.all.iter().filter(|_| self.names.contains_key(name));
+        for (id, entity) in all {
+            for member in entity.everyone() {
+                if let Target::Entity { name, .. } = &member.target {
+                    parents.entry(name).or_default().push(*id);
+                }
+            }
+        }
         let (mut waiting, mut found) = (vec![name], BTreeSet::new());
         while let Some(name) = waiting.pop() {
-            for parent in self.parents(name) {
-                if self.id(parent).is_some_and(|id| found.insert(id)) {
-                    waiting.push(parent);
+            for id in parents.get(name).into_iter().flatten() {
+                if found.insert(*id) {
+                    waiting.extend(self.all.get(id).map(|entity| entity.name.as_str()));
                 }
             }
         }
         found
     }
-    /// Requests for a target, as far as `most`.
-    fn weight(&self, target: &Target, most: usize) -> usize {
-        match target {
-            Target::Resource(_) => 1,
-            Target::Entity { name, .. } => {
-                1 + self.id(name).map_or(0, |id| self.entity_weight(id, most))
-            }
-        }
-    }
-    fn entity_weight(&self, id: u64, most: usize) -> usize {
-        let (mut waiting, mut weight) = (vec![id], 0);
-        while let Some(id) = waiting.pop()
-            && weight < most
+    /// Requests for targets, counted up to [`REQUESTS_A_QUERY_MAX`] or a little more; with a change, as if the entity of
+    /// that name had these members.
+    fn weight<'a>(
+        &'a self,
+        targets: impl Iterator<Item = &'a Target>,
+        change: Option<(&'a str, &'a [Target])>,
+    ) -> usize {
+        let (mut waiting, mut weight) = (Vec::new(), 0);
+        weigh(targets, &mut waiting, &mut weight);
+        while let Some(name) = waiting.pop()
+            && weight < REQUESTS_A_QUERY_MAX
         {
-            for member in self.get(id).into_iter().flat_map(|entity| &entity.members) {
-                weight += 1;
-                if let Target::Entity { name, .. } = &member.target {
-                    waiting.extend(self.id(name));
-                }
+            if let Some((_, members)) = change.filter(|(changed, _)| *changed == name) {
+                weigh(members.iter(), &mut waiting, &mut weight);
+            } else {
+                let entity = self.id(name).and_then(|id| self.all.get(&id));
+                let members = entity.into_iter().flat_map(Entity::targets);
+                weigh(members, &mut waiting, &mut weight);
             }
         }
         weight
+    }
+}
+
+/// Counts targets, and notes the entities among them.
+fn weigh<'a>(
+    targets: impl Iterator<Item = &'a Target>,
+    waiting: &mut Vec<&'a str>,
+    weight: &mut usize,
+) {
+    for target in targets {
+        *weight += 1;
+        if let Target::Entity { name, .. } = target {
+            waiting.push(name);
+        }
     }
 }
 
@@ -386,5 +413,10 @@ mod tests {
         let many: Vec<String> = (0..200).map(|node| format!("coap://n{node}/t")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert!(all.check_nesting("a9", &targets(&many)).is_ok());
+        // It counts for each place at which the top leads to it: 1,024 places here.
+        let few: Vec<&str> = many.iter().copied().take(3).collect();
+        let refusal = all.check_nesting("a0", &targets(&few)).expect_err("3,072 members");
+        assert_eq!(refusal.title, "entity too large");
+        assert!(all.check_nesting("a0", &targets(&["coap://c/t", "coap://d/t"])).is_ok());
     }
 }

@@ -46,12 +46,14 @@
 //! | bound | total | share of one | the next one gets |
 //! |---|---|---|---|
 //! | open requests of clients | 256 | 64 a client | 5.03 with Max-Age |
-//! | requests to members | 65,536 | 4,096 a query | 5.03 with Max-Age |
+//! | requests to members | 65,536 | 16,384 a client, 4,096 a query | 5.03 with Max-Age |
 //! | observed requests | 256 | 64 a client | 5.03 |
+//! | members observed for them | 16,384 | 4,096 a client | 5.03 |
 //! | entities | 4,096 | | 4.03 |
 //! | members | | 256 an entity | 4.00 |
 //! | group addresses | 65,535 | one an entity | 4.03 |
-//! | octets of an answer | | 2,048 a member | counts as failed |
+//! | octets of an answer | | 2,048 a member, 8,192 with base names | counts as failed |
+//! | octets that a client writes | | 2,048 | 4.13 |
 #![cfg_attr(not(test), no_std)]
 extern crate alloc;
 

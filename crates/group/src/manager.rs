@@ -22,7 +22,7 @@ use crate::entity::{Change, Entities, Entity, Pending, Phase};
 use crate::gate::{Gate, Path, Sample, Snapshot};
 use crate::memberships::{Memberships, described};
 use crate::outcome::Reason;
-use crate::params::{EXCHANGES_MAX, REQUESTS_A_QUERY_MAX, SETTLE, STORE_RETRY};
+use crate::params::{EXCHANGES_MAX, SETTLE, STORE_RETRY, WRITE_MAX};
 use crate::profile::document::{self, fields, query};
 use crate::profile::{Communication, Draft, Profile, Use};
 use crate::query::{Content, Finished, Queries, overrides};
@@ -250,10 +250,6 @@ impl Manager {
         message: &Message,
         now: Instant,
     ) -> Result<(), Refusal> {
-        if self.dispatch.len() + REQUESTS_A_QUERY_MAX > EXCHANGES_MAX {
-            self.clients.respond(&mut self.dispatch, request, ResponseTemplate::busy());
-            return Ok(());
-        }
         check_accept(message)?;
         let mut draft = self.draft(query(&message.options)?, Use::Query)?;
         let mut content = Content { method: Code::GET, format: None, payload: Vec::new() };
@@ -263,15 +259,29 @@ impl Manager {
                 draft.members = Some(selection(entity, message)?);
             }
             Code::PUT | Code::POST => {
+                check_length(&message.payload)?;
                 content.method = message.code;
                 content.format = message.options.get_uint(OptionNumber::CONTENT_FORMAT);
                 content.payload.clone_from(&message.payload);
             }
             _ => {}
         }
+        if !self.set_aside(request, self.entities.requests(id)) {
+            return Ok(());
+        }
         self.clients.set_accept(request, accept(message));
         let parts = (&self.entities, &mut self.dispatch);
         self.queries.start(parts, (request, id), draft, content, now)
+    }
+
+    /// Sets requests to members aside; without room the client is asked to come again, and the result is false.
+    fn set_aside(&mut self, request: RequestId, exchanges: usize) -> bool {
+        let has_room = self.dispatch.len() + exchanges <= EXCHANGES_MAX
+            && self.clients.set_aside(request, exchanges);
+        if !has_room {
+            self.clients.respond(&mut self.dispatch, request, ResponseTemplate::busy());
+        }
+        has_room
     }
 
     /// Registers an observer of an entity, or tells one the state.
@@ -388,6 +398,9 @@ impl Manager {
             if let Target::Entity { query, .. } = target {
                 overrides(query)?;
             }
+        }
+        if !self.set_aside(request, targets.len()) {
+            return Ok(());
         }
         let check = self.checks.begin(&mut self.dispatch, (request, plan), (profile, targets), now);
         if let Some(check) = check {
@@ -551,6 +564,15 @@ impl Manager {
             }
         }
     }
+}
+
+/// 4.13: what is written goes to every member in a copy of its own.
+fn check_length(payload: &[u8]) -> Result<(), Refusal> {
+    if payload.len() <= WRITE_MAX {
+        return Ok(());
+    }
+    let detail = alloc::format!("{} octets; {WRITE_MAX} are allowed", payload.len());
+    Err(Refusal::new(Code::REQUEST_ENTITY_TOO_LARGE, "payload too long", detail))
 }
 
 impl Machine for Manager {

@@ -9,7 +9,7 @@
 //!   any --removed from the entity--> leaving --POST /mc?act=del 2.xx or 4.04--> gone
 //! ```
 //! A member that was never asked to join is gone at once. One that was asked and stayed silent may have joined, so it has to
-//! leave. A request that is under way ends before the next one leaves: they cannot overtake each other.
+//! leave; after a week of silence it counts as gone. A request that is under way ends before the next one leaves: they cannot overtake each other.
 
 use core::fmt;
 use core::net::Ipv6Addr;
@@ -22,7 +22,9 @@ use lowmesh_units::{Duration, Instant, Rng};
 use lowmesh_wire::coap::{Class, Code, ContentFormat, Message, OptionNumber};
 
 use crate::outcome::Reason;
-use crate::params::{JITTER, MEMBERSHIPS, MISSES_MAX, RECONCILE_INTERVAL, RETRY_MAX, RETRY_MIN};
+use crate::params::{
+    JITTER, LEAVE_ATTEMPTS_MAX, MEMBERSHIPS, MISSES_MAX, RECONCILE_INTERVAL, RETRY_MAX, RETRY_MIN,
+};
 
 /// Where a membership stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,6 +104,18 @@ impl Membership {
         self.state = if outside { State::Gone } else { State::Leaving };
         self.due = (!outside && self.step.is_none()).then_some(at);
     }
+    /// A member that leaves is to join again. A request that is under way ends first.
+    pub(crate) fn want(&mut self, now: Instant) {
+        self.attempts = 0;
+        self.state = State::Wanted;
+        self.due = self.step.is_none().then_some(now);
+    }
+    /// A failure that decides on the change is not repaired by another attempt.
+    pub(crate) fn stop_if_failed(&mut self) {
+        if matches!(self.state, State::Failed(_)) {
+            self.due = None;
+        }
+    }
     /// What is to be sent now, if its time has come.
     pub(crate) fn begin(&mut self, now: Instant) -> Option<Step> {
         if self.step.is_some() || self.due.is_none_or(|due| due > now) {
@@ -133,7 +147,12 @@ impl Membership {
         rng: &mut Rng,
     ) {
         let Some((_, step)) = self.step.take() else { return };
-        if self.state == State::Leaving && step != Step::Leave {
+        let has_turned = match self.state {
+            State::Leaving => step != Step::Leave,
+            State::Wanted => true,
+            _ => false,
+        };
+        if has_turned {
             self.due = Some(now);
             return;
         }
@@ -191,7 +210,7 @@ impl Membership {
         let left = answer.as_ref().is_ok_and(|message| {
             message.code.class() == Class::Success || message.code == Code::NOT_FOUND
         });
-        if left {
+        if left || self.attempts >= LEAVE_ATTEMPTS_MAX {
             self.state = State::Gone;
         } else {
             self.retry(now, rng);
@@ -354,6 +373,33 @@ mod tests {
         assert_eq!(script.membership.state, State::Leaving);
         assert_eq!(script.step(Ok(&message(Code::NOT_FOUND, b""))), Some(Step::Leave));
         assert_eq!(script.membership.state, State::Gone);
+    }
+
+    #[test]
+    fn a_member_that_is_silent_for_a_week_counts_as_gone() {
+        let mut script = Script::new();
+        script.step(Err(Reason::Silent));
+        script.membership.leave(script.now);
+        while script.membership.state == State::Leaving {
+            assert_eq!(script.step(Err(Reason::Silent)), Some(Step::Leave));
+        }
+        assert_eq!(script.membership.state, State::Gone);
+        let days = script.now.as_secs_f64() / 86_400.0;
+        assert!((6.0..8.0).contains(&days), "{days}");
+    }
+
+    #[test]
+    fn a_member_that_is_wanted_again_joins_after_the_request_to_leave_has_ended() {
+        let mut script = Script::new();
+        let changed = message(Code::CHANGED, b"");
+        script.step(Ok(&changed));
+        script.membership.leave(script.now);
+        let step = script.membership.begin(script.now).expect("to leave");
+        script.membership.step = Some((1, step));
+        script.membership.want(script.now);
+        assert_eq!(script.membership.begin(script.now), None);
+        script.membership.end(Ok(&changed), GROUP, script.now, &mut script.rng);
+        assert_eq!(script.step(Ok(&changed)), Some(Step::Join));
     }
 
     #[test]

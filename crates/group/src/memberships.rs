@@ -73,9 +73,13 @@ impl Memberships {
     ) {
         let Some(entity) = entities.get_mut(id) else { return };
         let Some(group) = entity.address() else { return };
+        let is_arriving = entity.arriving.iter().any(|member| member.id == number);
         let Some(member) = entity.member_mut(number) else { return };
         let Some(membership) = member.membership.as_deref_mut() else { return };
         membership.end(answer, group, now, &mut self.rng);
+        if is_arriving {
+            membership.stop_if_failed();
+        }
         self.due.extend(membership.due.map(|due| (due, id, number)));
         self.settle((entities, dispatch, clients), id, now);
     }
@@ -202,7 +206,8 @@ impl Memberships {
         let is_new = |target: &&Target| !entity.members.iter().any(|one| one.target == **target);
         let new: Vec<Target> = order.iter().filter(is_new).cloned().collect();
         let wanted = entity.group.map(|_| Membership::wanted(now));
-        let arriving = entity.enlist(new, wanted.as_ref());
+        let (mut arriving, new) = take_back(entity, new, now);
+        arriving.extend(entity.enlist(new, wanted.as_ref()));
         if wanted.is_none() || arriving.is_empty() {
             reorder(entity, arriving, &order, now);
             entity.profile = profile;
@@ -228,6 +233,24 @@ fn reorder(entity: &mut Entity, arrived: Vec<Member>, order: &[Target], now: Ins
         }
     }
     release(entity, all, now);
+}
+
+/// Of members that are to join, those that are still leaving, and the other targets: one request to leave must not follow
+/// another to join.
+fn take_back(entity: &mut Entity, new: Vec<Target>, now: Instant) -> (Vec<Member>, Vec<Target>) {
+    let (mut back, mut others) = (Vec::new(), Vec::new());
+    for target in new {
+        let Some(place) = entity.former.iter().position(|member| member.target == target) else {
+            others.push(target);
+            continue;
+        };
+        let mut member = entity.former.remove(place);
+        if let Some(membership) = member.membership.as_deref_mut() {
+            membership.want(now);
+        }
+        back.push(member);
+    }
+    (back, others)
 }
 
 /// Lets members go.

@@ -13,7 +13,7 @@ use lowmesh_wire::coap::{Class, Code, ContentFormat, Message, OptionNumber};
 use lowmesh_wire::problem_details::ProblemDetails;
 use lowmesh_wire::senml::{Value, parse_cbor, parse_json, resolve};
 
-use crate::params::ANSWER_MAX;
+use crate::params::{ANSWER_MAX, READINGS_MAX};
 
 /// One value of an answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +33,14 @@ impl Reading {
             Value::Number(number) => Some(number),
             _ => None,
         }
+    }
+    fn octets(&self) -> usize {
+        let value = match &self.value {
+            Value::Text(text) => text.len(),
+            Value::Data(data) => data.len(),
+            Value::Number(_) | Value::Boolean(_) => size_of::<f64>(),
+        };
+        self.name.len() + self.unit.as_ref().map_or(0, String::len) + value
     }
 }
 
@@ -142,6 +150,9 @@ pub(crate) fn read(
     }
     let max_age_s = message.options.get_uint(OptionNumber::MAX_AGE).unwrap_or(MAX_AGE_DEFAULT_S);
     let readings = readings(label, message)?;
+    if readings.iter().map(Reading::octets).sum::<usize>() > READINGS_MAX + label.len() {
+        return Err(Reason::Unusable("the answer is too long with its base names"));
+    }
     let (code, is_combined) = (message.code, false);
     let (combined, failures) = (Vec::new(), Vec::new());
     Ok(Answer { code, readings, max_age_s, rtt, is_combined, combined, failures })
@@ -243,6 +254,19 @@ mod tests {
         assert!(matches!(read("a", &message, None), Err(Reason::Unusable(_))));
         let long = content(None, &[b'1'; ANSWER_MAX + 1]);
         assert!(matches!(read("a", &long, None), Err(Reason::Unusable(_))));
+    }
+
+    #[test]
+    fn an_answer_that_grows_with_its_base_name_is_not_kept() {
+        let pack = |length: usize, count: usize| {
+            let records = vec!["{\"v\":1}"; count].join(",");
+            let pack = format!("[{{\"bn\":\"{}\",\"v\":1}},{records}]", "x".repeat(length));
+            assert!(pack.len() <= ANSWER_MAX);
+            read("a", &content(Some(ContentFormat::SENML_JSON), pack.as_bytes()), None)
+        };
+        assert_eq!(pack(20, 100).map(|answer| answer.readings.len()), Ok(101));
+        // 126 names of 1,000 octets out of an answer of 2,048.
+        assert!(matches!(pack(1000, 125), Err(Reason::Unusable(_))));
     }
 
     #[test]

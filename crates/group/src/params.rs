@@ -28,8 +28,18 @@ pub const REQUESTS_A_CLIENT_MAX: usize = 64;
 /// gets 5.03 with Max-Age.
 pub const EXCHANGES_MAX: usize = 16 * REQUESTS_A_QUERY_MAX;
 
+/// The share of one client in [`EXCHANGES_MAX`]; ours: a quarter, four of the largest queries.
+pub const EXCHANGES_A_CLIENT_MAX: usize = EXCHANGES_MAX / 4;
+
 /// Octets of a member's answer that a manager keeps; ours: 32 blocks of 64 octets, two of the largest blocks.
 pub const ANSWER_MAX: usize = 2048;
+
+/// Octets that names, units and values of one answer take, base names of SenML applied; ours: four times what the answer
+/// may have, since a base name goes before every name.
+pub const READINGS_MAX: usize = 4 * ANSWER_MAX;
+
+/// Octets that a client may write to all members; ours: as many as an answer. Each request to a member has a copy.
+pub const WRITE_MAX: usize = 2048;
 
 /// Octets of a request for a new entity or profile; ours: 256 members with URIs of 60 octets.
 pub const DOCUMENT_MAX: usize = 16_384;
@@ -71,6 +81,10 @@ pub const RETRY_MIN: Duration = Duration::from_secs(30);
 /// Longest wait between two attempts; ours.
 pub const RETRY_MAX: Duration = Duration::from_secs(3600);
 
+/// Attempts to let a silent member leave, after which it counts as gone; ours: a week of [`RETRY_MAX`]. The name and the
+/// address of its entity are free then.
+pub const LEAVE_ATTEMPTS_MAX: u8 = 176;
+
 /// Time between two looks at the memberships of a member; ours: a node that restarted is back in its groups within it.
 pub const RECONCILE_INTERVAL: Duration = Duration::from_secs(900);
 
@@ -93,9 +107,11 @@ pub const WATCHES_MAX: usize = 256;
 /// The share of one client in [`WATCHES_MAX`]; ours: a quarter.
 pub const WATCHES_A_CLIENT_MAX: usize = 64;
 
-/// Members that are observed for all clients; ours: four of the largest queries. An observation that begins below it may
-/// pass it once.
+/// Members that are observed for all clients; ours: four of the largest queries. An observation of more gets 5.03.
 pub const WATCHED_MAX: usize = 4 * REQUESTS_A_QUERY_MAX;
+
+/// The share of one client in [`WATCHED_MAX`]; ours: a quarter, one of the largest queries.
+pub const WATCHED_A_CLIENT_MAX: usize = WATCHED_MAX / 4;
 
 /// Time without a change after which observers get the state again; ours: the default of Max-Age (RFC 7252 s5.10.5).
 pub const WATCH_KEEP: Duration = Duration::from_secs(60);
@@ -114,6 +130,10 @@ pub const POLL_MIN: Duration = Duration::from_secs(5);
 
 /// Longest time between two requests to a member that cannot be observed; ours.
 pub const POLL_MAX: Duration = Duration::from_secs(60);
+
+/// Shortest time without a change after which observers may ask for the state; ours: shorter ones would keep the manager
+/// busy with nothing new.
+pub const PERIOD_MIN: Duration = Duration::from_secs(1);
 
 /// Longest period of a conditional attribute; ours: a day.
 pub const PERIOD_MAX: Duration = Duration::from_secs(86_400);

@@ -166,10 +166,19 @@ impl Queries {
                     let Asker::Parent { query, slot } = asker else { continue };
                     let reason = Reason::Refused { code: refusal.code, detail: refusal.detail };
                     self.conclude((query, slot), Err(reason));
+                    self.end_if_complete(query, now);
                 }
             }
         }
         Ok(())
+    }
+    /// A query without open members ends with this step.
+    fn end_if_complete(&mut self, number: u64, now: Instant) {
+        if let Some(query) = self.all.get_mut(&number).filter(|query| query.left == 0) {
+            self.deadlines.remove(&(query.deadline, Reverse(number)));
+            query.deadline = now;
+            self.deadlines.insert((now, Reverse(number)));
+        }
     }
     /// A member has answered, or not.
     pub(crate) fn end(

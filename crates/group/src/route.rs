@@ -10,7 +10,7 @@ use lowmesh_wire::link_format::{self, Filter, Writer};
 use lowmesh_wire::senml::{Record, parse_cbor, parse_json};
 
 use crate::entity::{Entity, Member};
-use crate::params::ROOT;
+use crate::params::{MEMBERS_MAX, ROOT};
 use crate::profile::Communication;
 use crate::refusal::Refusal;
 use crate::target::Target;
@@ -119,6 +119,9 @@ pub(crate) fn selection(entity: &Entity, message: &Message) -> Result<Vec<Target
     };
     if names.is_empty() {
         return Err(bad("it names no member".to_string()));
+    }
+    if names.len() > MEMBERS_MAX {
+        return Err(bad(alloc::format!("it has {} names; {MEMBERS_MAX} are allowed", names.len())));
     }
     let member = |name: &String| {
         let is_named =

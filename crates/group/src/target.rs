@@ -11,6 +11,9 @@ use lowmesh_wire::coap::uri::{Host, Scheme, Uri};
 
 use crate::params::ROOT;
 
+/// Stands for this manager where a URI needs an authority.
+const MANAGER: &str = "coap://manager";
+
 /// The place of a node: where requests for its resources go (RFC 3986 s3.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authority {
@@ -98,7 +101,7 @@ impl Target {
     pub fn parse(text: &str, own: &[Authority]) -> Result<Self, String> {
         if let Some(path) = text.strip_prefix('/') {
             // A reference relative to the manager itself.
-            let uri = format!("coap://manager/{path}").parse::<Uri>();
+            let uri = format!("{MANAGER}/{path}").parse::<Uri>();
             let uri = uri.map_err(|error| format!("{text:?}: {error}"))?;
             return Self::entity(uri)
                 .ok_or_else(|| format!("{text:?} is no entity: /{ROOT}/NAME is one"));
@@ -173,11 +176,10 @@ impl fmt::Display for Target {
         match self {
             Self::Resource(uri) => uri.fmt(f),
             Self::Entity { name, query } => {
-                write!(f, "/{ROOT}/{name}")?;
-                for (place, argument) in query.iter().enumerate() {
-                    write!(f, "{}{argument}", if place == 0 { '?' } else { '&' })?;
-                }
-                Ok(())
+                let mut uri: Uri = MANAGER.parse().expect("a URI");
+                uri.path = [ROOT, name].map(String::from).to_vec();
+                uri.query.clone_from(query);
+                f.write_str(uri.to_string().trim_start_matches(MANAGER))
             }
         }
     }
@@ -205,6 +207,9 @@ mod tests {
         assert_eq!(Target::parse("coap://gateway.example/e/room?eo=avg", &own()), Ok(room.clone()));
         assert_eq!(room.to_string(), "/e/room?eo=avg");
         assert_eq!(room.label(), "e/room");
+        // What a record of the state has is read as it was written.
+        let odd = Target::parse("/e/room?er=coap://h/x%3Fa%26b&eo=avg", &own()).expect("an entity");
+        assert_eq!(Target::parse(&odd.to_string(), &[]), Ok(odd));
         assert!(Target::parse("/f/room", &own()).is_err_and(|why| why.contains("/e/NAME")));
         assert!(Target::parse("coap://gateway.example/x", &own()).is_err());
     }

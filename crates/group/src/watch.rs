@@ -30,7 +30,7 @@ use crate::entity::{Entities, Entity};
 use crate::outcome::{Answer, MAX_AGE_DEFAULT_S, Reason, read};
 use crate::params::{
     DEADLINE_MAX, POLL_MAX, POLL_MIN, WATCH_HEARD, WATCH_KEEP, WATCH_LEEWAY, WATCH_RETRY,
-    WATCHED_MAX, WATCHES_A_CLIENT_MAX, WATCHES_MAX,
+    WATCHED_A_CLIENT_MAX, WATCHED_MAX, WATCHES_A_CLIENT_MAX, WATCHES_MAX,
 };
 use crate::profile::{Draft, MessageType, Operation, Profile};
 use crate::query::{Finished, counts, overrides, plan};
@@ -53,6 +53,8 @@ struct Front {
     key: RequestKey,
     message: Message,
     client: IpAddr,
+    /// Members that are observed for it.
+    members: usize,
     condition: Condition,
     /// Requests that came before there was a result.
     waiting: Vec<RequestId>,
@@ -131,8 +133,9 @@ impl Watches {
     ) -> Result<Vec<Finished>, Refusal> {
         let key = RequestKey::of(&registration.message);
         let Some(number) = self.keys.get(&key).copied() else {
-            self.check_room(registration.client)?;
-            return self.begin(parts, registration, key, now);
+            let members = parts.0.requests(registration.entity);
+            self.check_room(registration.client, members)?;
+            return self.begin(parts, registration, (key, members), now);
         };
         let request = registration.request;
         let Some(watch) = self.all.get_mut(&number) else { return Ok(Vec::new()) };
@@ -145,11 +148,18 @@ impl Watches {
         self.schedule(number);
         Ok(finished.into_iter().collect())
     }
-    fn check_room(&self, client: IpAddr) -> Result<(), Refusal> {
-        let is_of_client = |watch: &&Watch| matches!(&watch.asker, Asker::Clients(front) if front.client == client);
-        let share = self.all.values().filter(is_of_client).count();
-        let members: usize = self.all.values().map(|watch| watch.slots.len()).sum();
-        if self.keys.len() < WATCHES_MAX && share < WATCHES_A_CLIENT_MAX && members < WATCHED_MAX {
+    fn check_room(&self, client: IpAddr, members: usize) -> Result<(), Refusal> {
+        let (mut all, mut of_client, mut share) = (members, members, 0);
+        for watch in self.all.values() {
+            let Asker::Clients(front) = &watch.asker else { continue };
+            all += front.members;
+            if front.client == client {
+                of_client += front.members;
+                share += 1;
+            }
+        }
+        let has_place = self.keys.len() < WATCHES_MAX && share < WATCHES_A_CLIENT_MAX;
+        if has_place && all <= WATCHED_MAX && of_client <= WATCHED_A_CLIENT_MAX {
             return Ok(());
         }
         let detail = "end an observation first, or ask without Observe";
@@ -160,7 +170,7 @@ impl Watches {
         &mut self,
         (entities, dispatch): (&Entities, &mut Dispatch),
         registration: Registration,
-        key: RequestKey,
+        (key, members): (RequestKey, usize),
         now: Instant,
     ) -> Result<Vec<Finished>, Refusal> {
         let Registration { request, client, entity, draft, condition, message } = registration;
@@ -169,6 +179,7 @@ impl Watches {
             key: key.clone(),
             message,
             client,
+            members,
             condition,
             waiting: vec![request],
             first_by: now + wait,

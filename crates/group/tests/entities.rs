@@ -2,7 +2,7 @@
 
 mod world;
 
-use lowmesh_units::Duration;
+use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{Code, ContentFormat, Kind, Message, MessageId, OptionNumber};
 use lowmesh_wire::problem_details::ProblemDetails;
 use world::{World, address, group_of, uri};
@@ -278,6 +278,72 @@ fn a_client_beyond_its_share_is_asked_to_come_again() {
     world.run(Duration::from_secs(5));
     let codes = all.iter().map(|request| world.responses[request].code);
     assert_eq!(codes.filter(|code| *code == Code::SERVICE_UNAVAILABLE).count(), 6);
+}
+
+#[test]
+fn more_than_a_member_can_take_is_not_written() {
+    let mut world = World::new(16, 2);
+    world.request(Code::POST, "e", &document("room", &[1, 2], ""));
+    let (code, detail) = refused(&mut world, Code::PUT, "e/room", &"x".repeat(2049));
+    assert_eq!(
+        (code, detail.as_str()),
+        (Code::REQUEST_ENTITY_TOO_LARGE, "2049 octets; 2048 are allowed")
+    );
+    assert_eq!(world.request(Code::PUT, "e/room", &"x".repeat(2048)).0, Code::CHANGED);
+}
+
+#[test]
+fn a_validation_takes_no_longer_than_a_query_whatever_the_delay() {
+    let mut world = World::new(17, 20);
+    let nodes: Vec<u16> = (1..=20).collect();
+    let slow = document("room", &nodes, ",\"delay\":60000");
+    assert_eq!(world.request(Code::POST, "e", &slow).0, Code::CREATED);
+    assert!(world.now().since(Instant::ZERO) < Duration::from_secs(248));
+}
+
+#[test]
+fn a_member_of_a_group_that_returns_while_it_leaves_stays_in_the_group() {
+    let mut world = World::new(18, 2);
+    world.request(Code::POST, "e", &document("m", &[1, 2], MULTICAST));
+    world.nodes.get_mut(&address(2)).expect("a node").alive = false;
+    let alone = format!("{{\"er\":[{:?}]}}", uri(1));
+    assert_eq!(world.request(Code::IPATCH, "e/m/profile", &alone).0, Code::CHANGED);
+    world.run(Duration::from_secs(70));
+    world.nodes.get_mut(&address(2)).expect("a node").alive = true;
+    let both = format!("{{\"er\":[{:?},{:?}]}}", uri(1), uri(2));
+    assert_eq!(world.request(Code::IPATCH, "e/m/profile", &both).0, Code::CHANGED);
+    for _ in 0..120 {
+        world.run(Duration::from_secs(5));
+        assert_eq!(world.memberships().len(), 2, "{}", world.now());
+    }
+}
+
+#[test]
+fn a_creation_ends_although_many_members_fall_silent_while_they_join() {
+    let mut world = World::new(19, 30);
+    world.gate = "gate-aimd";
+    world.start();
+    let nodes: Vec<u16> = (1..=30).collect();
+    let request = world.ask(Code::POST, "e", &document("m", &nodes, MULTICAST));
+    // All are valid, and then the mesh fails.
+    while world.disk.0.lock().expect("one thread").commits == 0 {
+        world.run(Duration::from_millis(10));
+    }
+    world.nodes.values_mut().for_each(|node| node.alive = false);
+    let (code, _) = world.wait_for(request);
+    assert_eq!(code, Code::GATEWAY_TIMEOUT);
+}
+
+#[test]
+fn a_query_whose_only_sub_entity_refuses_it_ends_at_once() {
+    let mut world = World::new(20, 3);
+    world.request(Code::POST, "e", &document("room", &[1, 2, 3], ""));
+    world.request(Code::POST, "e", "{\"name\":\"floor\",\"er\":[\"/e/room?enr=3\"]}");
+    let less = format!("{{\"er\":[{:?}]}}", uri(1));
+    assert_eq!(world.request(Code::IPATCH, "e/room/profile", &less).0, Code::CHANGED);
+    let start = world.now();
+    assert_eq!(world.request(Code::GET, "e/floor", "").0, Code::BAD_REQUEST);
+    assert!(world.now().since(start) < Duration::from_secs(1));
 }
 
 #[test]

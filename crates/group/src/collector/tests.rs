@@ -44,6 +44,24 @@ fn each_operation_makes_its_number() {
 }
 
 #[test]
+fn a_mean_of_large_numbers_is_finite() {
+    let outcomes = || vec![number("a/t", f64::MAX), number("b/t", f64::MAX)];
+    let answer = collect(&question(Operation::Average, 1), outcomes()).expect("enough answers");
+    assert_eq!(answer.readings[0].number(), Some(f64::MAX));
+}
+
+#[test]
+fn a_member_cannot_add_a_line_in_the_name_of_another() {
+    let (label, answer) = number("a/t", 20.0);
+    let mut answer = answer.expect("a number");
+    answer.readings[0].value = Value::Text("on\nb/t ! 5.04 silent".into());
+    answer.readings[0].unit = Some("\nb/t".into());
+    let list = text_of(Operation::List, vec![(label, Ok(answer)), number("b/t", 23.0)]);
+    assert_eq!(list.lines().count(), 2, "{list}");
+    assert!(list.ends_with("\nb/t 23 Cel\n"), "{list}");
+}
+
+#[test]
 fn senml_names_values_members_and_failures() {
     let outcomes = vec![number("a/t", 20.0), silent("c/t")];
     let answer = collect(&question(Operation::Average, 1), outcomes).expect("one answer");
