@@ -158,6 +158,9 @@ pub const GROUP_REQUESTS_MAX: usize = 64;
 pub const GROUP_TOKENS_KEPT: usize = 1024;
 /// Groups that clients can make a node join; ours, as many as a simulated node takes.
 pub const MEMBERSHIPS_MAX: usize = 8;
+/// Groups that the clients of one source can make a node join; ours, three quarters: a manager has many groups, and a
+/// second one still finds room.
+pub const MEMBERSHIPS_PER_SOURCE: usize = MEMBERSHIPS_MAX / 4 * 3;
 /// Members that may answer one request to a group; ours.
 pub const GROUP_MEMBERS_MAX: usize = 1024;
 /// Members of one source that may answer one request to a group; ours, a quarter.
