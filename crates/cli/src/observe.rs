@@ -1,15 +1,16 @@
 //! `lowmesh observe`, and `-s` of `get` and `fetch`: a resource's state, each time it changes (RFC 7641).
 //!
-//! However the observation ends (time, count, Ctrl-C, no reader), it is deregistered at the server (s3.6).
+//! However the observation ends (time, count, Ctrl-C, no reader), it is deregistered at the server (s3.6), and of a group
+//! at all members (RFC 10020 s3.7).
 
 use std::io::Write;
 use std::time::Duration;
 
-use lowmesh_net::client::{Error, Observation};
+use lowmesh_net::client::{Error, GroupObservation, Observation};
 use lowmesh_wire::coap::Code;
 
 use crate::answer;
-use crate::channel::{self, patience};
+use crate::channel::{self, group_patience, patience};
 use crate::console::{reader_gone, say};
 use crate::failure::Failure;
 use crate::template::{self, next_hop, template};
@@ -47,35 +48,44 @@ async fn observe(
     let message = template(method, args)?;
     let client = args.channel.client(patience(args.message.timeout), args.answer.verbose)?;
     let target = args.channel.target(next_hop(args)?).await?;
-    if target.group {
-        let hint = "`lowmesh discover` finds its members";
-        return Err(Failure::usage("a group is not observed, but each of its members", hint));
-    }
     let request = client.request(method, &target.uri).template(message);
-    let result = match request.observe().await {
-        Ok(states) => watch(args, count, states, out).await,
-        Err(Error::Answer(answer)) => answer::show(&args.answer, &answer, out),
-        Err(error) => Err(error.into()),
+    let left = count.unwrap_or(u64::MAX);
+    let result = if target.group {
+        match request.observe_group(group_patience(args.message.timeout)).await {
+            Ok(mut states) => {
+                let result = until_end(args, follow_group(args, left, &mut states, out)).await;
+                states.end().await;
+                result
+            }
+            Err(error) => Err(error.into()),
+        }
+    } else {
+        match request.observe().await {
+            Ok(mut states) => {
+                let result = until_end(args, follow(args, left, &mut states, out)).await;
+                states.end().await;
+                result
+            }
+            Err(Error::Answer(answer)) => answer::show(&args.answer, &answer, out),
+            Err(error) => Err(error.into()),
+        }
     };
     client.close().await?;
     result
 }
 
-async fn watch(
+/// Follows an observation until the time is over, the user stops, or nobody reads.
+async fn until_end(
     args: &template::Args,
-    count: Option<u64>,
-    mut states: Observation,
-    out: &mut impl Write,
+    following: impl Future<Output = Result<(), Failure>>,
 ) -> Result<(), Failure> {
     let span = args.observe.map(Duration::from);
-    let result = tokio::select! {
-        result = follow(args, count.unwrap_or(u64::MAX), &mut states, out) => result,
+    tokio::select! {
+        result = following => result,
         () = elapsed(span) => Ok(()),
         () = reader_gone() => Err(Failure::EnoughRead),
         interrupted = tokio::signal::ctrl_c() => interrupted.map_err(Failure::own),
-    };
-    states.end().await;
-    result
+    }
 }
 
 async fn elapsed(span: Option<Duration>) {
@@ -107,6 +117,33 @@ async fn follow(
             }
         };
         answer::show_one_of_many(&args.answer, &state, out)?;
+    }
+    Ok(())
+}
+
+/// Shows `left` states of the members of a group, each with its member. A member that answers with an error does not end
+/// the observation of the others.
+async fn follow_group(
+    args: &template::Args,
+    left: u64,
+    states: &mut GroupObservation,
+    out: &mut impl Write,
+) -> Result<(), Failure> {
+    let wait = group_patience(args.message.timeout);
+    for shown in 0..left {
+        let next = states.next();
+        let state = if shown == 0 {
+            tokio::time::timeout(wait, next).await.map_err(|_| Failure::no_member())?
+        } else {
+            next.await
+        };
+        let Some(state) = state else { return Ok(()) };
+        let state = state?;
+        say!("from {}", state.from.address);
+        match answer::show_one_of_many(&args.answer, &state, out) {
+            Err(Failure::Refused { message, .. }) => say!("{message}"),
+            result => result?,
+        }
     }
     Ok(())
 }

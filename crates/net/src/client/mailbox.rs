@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lowmesh_coap::Output;
+use lowmesh_wire::coap::OptionNumber;
 use tokio::sync::Notify;
 
 use super::error::Error;
@@ -14,7 +15,7 @@ use crate::peer::Peer;
 pub type Item = Result<Output<Peer>, Error>;
 
 /// What came and was not looked at yet, oldest first. Past [`MAILBOX_MAX`] notifications make room for newer ones: an
-/// observer needs the newest state, and not each (RFC 7641 s1.3). The other answers of a group are lost.
+/// observer needs the newest state, and not each (RFC 7641 s1.3). Other answers of a group are lost.
 #[derive(Debug, Default)]
 pub(super) struct Mailbox {
     state: Mutex<State>,
@@ -27,13 +28,23 @@ struct State {
     over: bool,
 }
 
+/// Whether it is the state of an observed resource, of a server or of a member of a group.
+fn is_state(item: &Item) -> bool {
+    match item {
+        Ok(Output::Notification { .. }) => true,
+        Ok(Output::GroupResponse { message, .. }) => {
+            message.options.get(OptionNumber::OBSERVE).is_some()
+        }
+        _ => false,
+    }
+}
+
 impl Mailbox {
     /// Something came, and more may.
     pub fn put(&self, output: Output<Peer>) {
         let mut state = self.lock();
         if state.items.len() >= MAILBOX_MAX {
-            let old = |item: &Item| matches!(item, Ok(Output::Notification { .. }));
-            match state.items.iter().position(old) {
+            match state.items.iter().position(is_state) {
                 Some(oldest) => drop(state.items.remove(oldest)),
                 None => return,
             }

@@ -64,7 +64,7 @@ pub use error::Error;
 pub use exchange::Exchange;
 pub use mailbox::Item;
 use mailbox::Mailbox;
-pub use observation::Observation;
+pub use observation::{GroupObservation, Observation};
 pub(crate) use pool::origin;
 use pool::{ConnectionPool, PoolHandle};
 pub use request::Request;

@@ -29,10 +29,35 @@ impl Observation {
         }
     }
     /// Tells the server that nobody observes any more, and waits a little for its answer.
-    pub async fn end(mut self) {
-        self.exchange.deregister().await;
-        let farewell = async { while self.exchange.next().await.is_some() {} };
-        // A server that does not answer any more may still have got the message.
-        let _in_time = tokio::time::timeout(FAREWELL, farewell).await;
+    pub async fn end(self) {
+        deregister(self.exchange).await;
     }
+}
+
+/// The observation of all members of a group (RFC 10020 s3.7). Dropped, it ends with the next notification of each.
+#[derive(Debug)]
+pub struct GroupObservation {
+    exchange: Exchange,
+}
+
+impl GroupObservation {
+    pub(super) const fn new(exchange: Exchange) -> Self {
+        Self { exchange }
+    }
+    /// The next state of some member, or its error; a member that answers without Observe does not observe. `None` when the
+    /// observation is over. May be dropped and called again at any time.
+    pub async fn next(&mut self) -> Option<Result<Response, Error>> {
+        self.exchange.answer().await
+    }
+    /// Tells the group that nobody observes any more, and waits a little.
+    pub async fn end(self) {
+        deregister(self.exchange).await;
+    }
+}
+
+async fn deregister(mut exchange: Exchange) {
+    exchange.deregister().await;
+    let farewell = async { while exchange.next().await.is_some() {} };
+    // A server that does not answer any more may still have got the message.
+    let _in_time = tokio::time::timeout(FAREWELL, farewell).await;
 }

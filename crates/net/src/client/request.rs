@@ -13,7 +13,7 @@ use lowmesh_wire::coap::{Code, ContentFormat, OptionNumber};
 use super::command::Operation;
 use super::error::Error;
 use super::exchange::Exchange;
-use super::observation::Observation;
+use super::observation::{GroupObservation, Observation};
 use super::pool::origin;
 use super::response::Response;
 use super::{Client, IntoUri};
@@ -127,6 +127,12 @@ impl<'c> Request<'c> {
         let patience = self.patience;
         let request = self.number(OptionNumber::OBSERVE, REGISTER);
         Observation::begin(request.exchange(Operation::Request).await?, patience).await
+    }
+    /// Registers as an observer of all members of a group, with GET or FETCH; their first states are taken for `wait` (RFC
+    /// 10020 s3.7).
+    pub async fn observe_group(self, wait: Duration) -> Result<GroupObservation, Error> {
+        let request = self.number(OptionNumber::OBSERVE, REGISTER);
+        Ok(GroupObservation::new(request.begin_group(wait).await?))
     }
 
     async fn exchange(
