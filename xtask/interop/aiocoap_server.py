@@ -89,6 +89,13 @@ class State(resource.ObservableResource):
         return aiocoap.Message(code=aiocoap.CHANGED)
 
 
+class Reading(State):
+    """A number, as text."""
+
+    async def render_get(self, request):
+        return aiocoap.Message(payload=self.state, content_format=0)
+
+
 class Observers(resource.Resource):
     """How many observe what counts."""
 
@@ -106,6 +113,7 @@ async def main(port, oscore_folder):
     site.add_resource(["count"], Count(b""))
     site.add_resource(["large-count"], Count(b"." * 3000))
     site.add_resource(["state"], State())
+    site.add_resource(["reading"], Reading())
     site.add_resource(["observers"], Observers())
     credentials = CredentialsMap()
     if oscore_folder:

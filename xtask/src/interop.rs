@@ -1,11 +1,12 @@
 //! `interop`: CoAP with programs of others, in both directions: client and server of libcoap and aiocoap, the OSCORE
-//! plugtests and groups among them. tshark reads the traffic.
+//! plugtests, groups and entities among them. tshark reads the traffic.
 //!
 //! Missing programs are installed where possible (pip, and apt-get for root); those that stay missing are reported.
 
 mod aiocoap;
 mod capture;
 mod case;
+mod entities;
 mod libcoap;
 mod material;
 mod members;
@@ -45,6 +46,7 @@ pub fn run(args: &[String]) -> Result<()> {
     groups.extend(oscore::groups(stage, libcoap, python.as_deref()));
     groups.extend(proxy::groups(stage, libcoap, python.as_deref()));
     groups.extend(members::groups(stage, libcoap, python.as_deref()));
+    groups.extend(entities::groups(stage, libcoap, python.as_deref()));
     let capture = Capture::start(&material, &tally)?;
     let ports = together(groups, &tally);
     if let Some(capture) = capture {
