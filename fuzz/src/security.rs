@@ -37,7 +37,10 @@ pub fn targets() -> Vec<Target> {
 }
 
 fn options() -> Vec<Vec<u8>> {
-    ["090525", "0900", "19050544616c656b", "", "0107"].map(unhex).to_vec()
+    // RFC 8613 s6.3 and RFC 10021 s4.3.
+    let groups = ["39050344616c25", "2852", "19050344616c25"];
+    let pairs = ["090525", "0900", "19050544616c656b", "", "0107"];
+    pairs.into_iter().chain(groups).map(unhex).collect()
 }
 
 fn option(octets: &[u8]) -> bool {

@@ -4,8 +4,8 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use lowmesh_wire::coap::OptionNumber;
 use lowmesh_wire::coap::stream::{Framing, StreamMessage};
+use lowmesh_wire::coap::{Code, OptionNumber, Options};
 
 use crate::class::{self, Direction};
 use crate::context::{KidContext, SecurityContext};
@@ -41,7 +41,7 @@ enum Expects {
 }
 
 /// RFC 7641 s2: the value of Observe that registers.
-const REGISTER: u32 = 0;
+pub(crate) const REGISTER: u32 = 0;
 
 impl SecurityContext {
     /// Protects a request; its token is taken over.
@@ -59,6 +59,7 @@ impl SecurityContext {
             partial_iv: Some(partial_iv),
             kid_context: kid_context.as_deref(),
             kid: Some(self.sender_id.as_bytes()),
+            group: false,
         };
         let nonce = self.common_iv.nonce(self.sender_id, partial_iv);
         let aad = additional_data(self.sender_id, partial_iv);
@@ -88,7 +89,8 @@ impl SecurityContext {
             return Err(ResponseError::Replay);
         }
         let header = Header::parse(value)?;
-        if !pending.is_of(self) {
+        // RFC 10021 s6: a message of a group is of no other context.
+        if !pending.is_of(self) || header.group {
             return Err(ResponseError::Forged);
         }
         // Neither field is authenticated by itself; one that is said must be the right one.
@@ -170,8 +172,9 @@ impl Pending {
     }
 }
 
-fn renumbered(response: &StreamMessage, number: u32) -> lowmesh_wire::coap::Options {
-    let mut options = lowmesh_wire::coap::Options::new();
+/// The options of a notification, with another number for its order.
+pub(crate) fn renumbered(response: &StreamMessage, number: u32) -> Options {
+    let mut options = Options::new();
     for option in &response.options {
         if option.number == OptionNumber::OBSERVE {
             options.insert_uint(OptionNumber::OBSERVE, number);
@@ -195,19 +198,42 @@ pub(crate) fn seal(
     parts: class::Parts,
     header: &Header<'_>,
 ) -> Result<StreamMessage, ProtectError> {
+    let class::Parts { inner, outer, outer_code } = parts;
+    let payload = encrypt(cipher, nonce, aad, message, inner)?;
+    let mut value = Vec::new();
+    header.emit(&mut value);
+    Ok(assembled(message, outer, outer_code, &value, payload))
+}
+
+/// The ciphertext of a message, and its tag.
+pub(crate) fn encrypt(
+    cipher: &Cipher,
+    nonce: &[u8; NONCE_LEN],
+    aad: &[u8],
+    message: &StreamMessage,
+    inner: Options,
+) -> Result<Vec<u8>, ProtectError> {
     let mut inside = StreamMessage::new(message.code);
-    inside.options = parts.inner;
+    inside.options = inner;
     inside.payload.clone_from(&message.payload);
     let mut buffer = Vec::with_capacity(inside.encoded_len(Framing::WebSocket) + TAG_LEN);
     inside.emit(Framing::WebSocket, &mut buffer);
     cipher.seal(nonce, aad, &mut buffer, PLAINTEXT_START).map_err(|_| ProtectError::TooLong)?;
     buffer.drain(..PLAINTEXT_START);
-    let mut value = Vec::new();
-    header.emit(&mut value);
-    let mut options = parts.outer;
-    options.insert(OptionNumber::OSCORE, &value);
-    let token = message.token.clone();
-    Ok(StreamMessage { code: parts.outer_code, token, options, payload: buffer })
+    Ok(buffer)
+}
+
+/// The message that leaves: its outer options, the OSCORE option among them, and what is encrypted.
+pub(crate) fn assembled(
+    message: &StreamMessage,
+    outer: Options,
+    code: Code,
+    value: &[u8],
+    payload: Vec<u8>,
+) -> StreamMessage {
+    let mut options = outer;
+    options.insert(OptionNumber::OSCORE, value);
+    StreamMessage { code, token: message.token.clone(), options, payload }
 }
 
 /// Why a message stays closed.
@@ -224,9 +250,20 @@ pub(crate) fn open(
     aad: &[u8],
     outer: &StreamMessage,
 ) -> Result<StreamMessage, Unopened> {
-    let mut buffer = Vec::with_capacity(PLAINTEXT_START + outer.payload.len());
+    decrypt(cipher, nonce, aad, outer, &outer.payload)
+}
+
+/// The same with a ciphertext that is a part of the payload.
+pub(crate) fn decrypt(
+    cipher: &Cipher,
+    nonce: &[u8; NONCE_LEN],
+    aad: &[u8],
+    outer: &StreamMessage,
+    ciphertext: &[u8],
+) -> Result<StreamMessage, Unopened> {
+    let mut buffer = Vec::with_capacity(PLAINTEXT_START + ciphertext.len());
     buffer.push(0);
-    buffer.extend_from_slice(&outer.payload);
+    buffer.extend_from_slice(ciphertext);
     let opened = cipher.open(nonce, aad, &mut buffer, PLAINTEXT_START);
     opened.map_err(|_| Unopened::Forged)?;
     let inside = StreamMessage::parse(&buffer, Framing::WebSocket).map_err(Unopened::Malformed)?;

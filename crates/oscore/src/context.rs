@@ -75,6 +75,9 @@ impl fmt::Debug for CommonIv {
 }
 
 impl CommonIv {
+    pub(crate) const fn new(octets: [u8; NONCE_LEN]) -> Self {
+        Self(octets)
+    }
     pub(crate) fn nonce(&self, id: Identity, piv: PartialIv) -> [u8; NONCE_LEN] {
         nonce::nonce(&self.0, id, piv)
     }
@@ -86,7 +89,7 @@ impl SecurityContext {
     pub fn derive(inputs: &Inputs<'_>) -> Self {
         let deriver = Deriver::new(inputs.master_secret, inputs.master_salt, inputs.id_context);
         Self {
-            common_iv: CommonIv(deriver.common_iv()),
+            common_iv: CommonIv::new(deriver.common_iv()),
             id_context: inputs.id_context.map(Box::from),
             sender_id: inputs.sender_id,
             sender: Cipher::new(&deriver.key(inputs.sender_id)),

@@ -27,6 +27,9 @@ pub enum ProtectError {
     /// The context of the request has been replaced (RFC 8613 appendix B.2).
     #[error("the security context of the request has been replaced")]
     Replaced,
+    /// The group has no member of this identity.
+    #[error("the group has no such member")]
+    UnknownMember,
     /// All 2^40 sequence numbers are used (RFC 8613 s7.2.1).
     #[error("the security context has no sequence number left; it needs new keys")]
     Exhausted,

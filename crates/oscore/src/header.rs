@@ -1,9 +1,9 @@
-//! The value of the OSCORE option: the compressed header of a COSE object (RFC 8613 s6.1).
+//! The value of the OSCORE option: the compressed header of a COSE object (RFC 8613 s6.1, RFC 10021 s4.1).
 //!
 //! ```text
 //!    0 1 2 3 4 5 6 7   n octets   1 octet         s octets      the rest
 //!   +-+-+-+-+-+-+-+-+------------+---------------+-------------+-----+
-//!   |0 0 0|h|k|  n  | Partial IV | s, if h is set | kid context | kid |
+//!   |0 0|g|h|k|  n  | Partial IV | s, if h is set | kid context | kid |
 //!   +-+-+-+-+-+-+-+-+------------+---------------+-------------+-----+
 //! ```
 
@@ -18,7 +18,9 @@ use crate::params::{PARTIAL_IV_LEN_MAX, RENEWAL_WRAPPER_LEN};
 const KID_CONTEXT_FLAG: u8 = 0x10;
 const KID_FLAG: u8 = 0x08;
 const LEN_BITS: u8 = 0x07;
-const RESERVED_BITS: u8 = 0xe0;
+/// RFC 10021 s4.1: the Group Flag.
+const GROUP_FLAG: u8 = 0x20;
+const RESERVED_BITS: u8 = 0xc0;
 
 /// What an OSCORE option says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -29,6 +31,8 @@ pub struct Header<'a> {
     pub kid_context: Option<&'a [u8]>,
     /// The Sender ID; always there in requests.
     pub kid: Option<&'a [u8]>,
+    /// The message is protected in group mode.
+    pub group: bool,
 }
 
 impl<'a> Header<'a> {
@@ -63,14 +67,15 @@ impl<'a> Header<'a> {
         if !reader.is_empty() {
             return Err(reader.error("end of option", Problem::Length));
         }
-        Ok(Self { partial_iv, kid_context, kid })
+        Ok(Self { partial_iv, kid_context, kid, group: flags & GROUP_FLAG != 0 })
     }
     /// Appends the option's value. Of a kid context 255 octets are written.
     pub fn emit(&self, out: &mut Vec<u8>) {
         let len = self.partial_iv.map_or(0, PartialIv::len);
         let context = if self.kid_context.is_some() { KID_CONTEXT_FLAG } else { 0 };
         let kid = if self.kid.is_some() { KID_FLAG } else { 0 };
-        let flags = context | kid | len as u8;
+        let group = if self.group { GROUP_FLAG } else { 0 };
+        let flags = group | context | kid | len as u8;
         if flags == 0 {
             return;
         }
@@ -107,22 +112,35 @@ mod tests {
 
     /// RFC 8613 s6.3, the five examples.
     fn examples() -> [(Header<'static>, &'static [u8]); 5] {
-        let piv = PartialIv::new;
+        let header =
+            |piv, kid| Header { partial_iv: PartialIv::new(piv), kid, ..Header::default() };
         [
-            (Header { partial_iv: piv(5), kid: Some(b"\x25"), kid_context: None }, b"\x09\x05\x25"),
-            (Header { partial_iv: piv(0), kid: Some(b""), kid_context: None }, b"\x09\x00"),
-            (
-                Header { partial_iv: piv(5), kid: Some(b""), kid_context: Some(b"Dalek") },
-                b"\x19\x05\x05Dalek",
-            ),
+            (header(5, Some(b"\x25")), b"\x09\x05\x25"),
+            (header(0, Some(b"")), b"\x09\x00"),
+            (Header { kid_context: Some(b"Dalek"), ..header(5, Some(b"")) }, b"\x19\x05\x05Dalek"),
             (Header::default(), b""),
-            (Header { partial_iv: piv(7), ..Header::default() }, b"\x01\x07"),
+            (header(7, None), b"\x01\x07"),
+        ]
+    }
+
+    /// RFC 10021 s4.3, the examples that RFC 8613 has not.
+    fn group_examples() -> [(Header<'static>, &'static [u8]); 3] {
+        let request = Header {
+            partial_iv: PartialIv::new(5),
+            kid_context: Some(b"Dal"),
+            kid: Some(b"\x25"),
+            group: true,
+        };
+        [
+            (request, b"\x39\x05\x03Dal\x25"),
+            (Header { kid: Some(b"\x52"), group: true, ..Header::default() }, b"\x28\x52"),
+            (Header { group: false, ..request }, b"\x19\x05\x03Dal\x25"),
         ]
     }
 
     #[test]
-    fn the_examples_of_section_6_3_are_read_and_written() {
-        for (header, value) in examples() {
+    fn the_examples_of_the_standards_are_read_and_written() {
+        for (header, value) in examples().into_iter().chain(group_examples()) {
             assert_eq!(Header::parse(value), Ok(header));
             let mut out = Vec::new();
             header.emit(&mut out);
@@ -132,7 +150,9 @@ mod tests {
 
     #[test]
     fn reserved_bits_and_lengths_and_a_flag_octet_of_zero_are_malformed() {
-        for value in [&b"\x20"[..], b"\x80", b"\x0e123456", b"\x0f1234567", b"\x00"] {
+        for value in
+            [&b"\x40"[..], b"\x80", b"\xa9\x05\x25", b"\x0e123456", b"\x0f1234567", b"\x00"]
+        {
             assert_eq!(Header::parse(value).expect_err("reserved").field, "flags");
         }
     }

@@ -50,7 +50,9 @@
 //!
 //! [`transport`] is a transport for the CoAP host that protects what passes through it.
 //!
-//! Left to others: key exchange, groups, files and randomness, and which resources want protection.
+//! [`group`] is the security of messages between many (RFC 10021).
+//!
+//! Left to others: key exchange, files and randomness, and which resources want protection.
 //! Block-wise transfer protects each block when it cuts the body before this crate sees it (inner
 //! blocks, s4.1.3.4.1); blocks that a proxy made are put together before (s4.1.3.4.2).
 #![cfg_attr(not(test), no_std)]
@@ -62,6 +64,7 @@ mod configuration;
 mod context;
 mod contexts;
 mod error;
+pub mod group;
 mod header;
 mod hex;
 mod identity;

@@ -40,6 +40,12 @@ impl<'a> Deriver<'a> {
         self.expand(&[], "IV", &mut iv);
         iv
     }
+    /// The key that signatures of a group are encrypted with (RFC 10021 s2.1.9).
+    pub(crate) fn signature_encryption_key(&self) -> Zeroizing<[u8; KEY_LEN]> {
+        let mut key = Zeroizing::new([0; KEY_LEN]);
+        self.expand(&[], "SEKey", &mut *key);
+        key
+    }
     fn expand(&self, id: &[u8], kind: &str, out: &mut [u8]) {
         let info = info(id, self.id_context, kind, out.len());
         self.extracted.expand(&info, out).expect("HKDF gives up to 8160 octets");
@@ -78,7 +84,8 @@ pub(crate) fn additional_data(request_kid: Identity, request_piv: PartialIv) -> 
 /// Octets that hold the additional data of one message without growing.
 const ADDITIONAL_DATA_LEN_MAX: usize = 40;
 
-fn written(
+/// The octets of what `write` writes in CBOR.
+pub(crate) fn written(
     write: impl FnOnce(&mut Encoder<&mut Vec<u8>>) -> Result<(), minicbor::encode::Error<Infallible>>,
 ) -> Vec<u8> {
     let mut out = Vec::with_capacity(ADDITIONAL_DATA_LEN_MAX);

@@ -49,3 +49,21 @@ pub const OBSERVED_SLACK: usize = 1;
 /// Octets that OSCORE adds to a response: the option with a Partial IV (RFC 8613 s6.1), the code, the tag (s5.4),
 /// and the payload marker.
 pub const OSCORE_OVERHEAD: usize = 24;
+/// The same in a group, where a response has a kid and may have a signature: RFC 10021 s3.2 and s4.1.
+pub const GROUP_OVERHEAD: usize = OSCORE_OVERHEAD + IDENTITY_LEN_MAX + SIGNATURE_LEN;
+/// EdDSA in the COSE registry: RFC 9053 s2.2.
+pub const EDDSA: i32 = -8;
+/// ES256 in the COSE registry: RFC 9053 s2.1.
+pub const ES256: i32 = -7;
+/// ECDH-SS + HKDF-256 in the COSE registry: RFC 9053 s6.3.1; RFC 10021 s2.1.10 has it with HKDF SHA-256.
+pub const PAIRWISE_AGREEMENT: i32 = -27;
+/// Octets of a signature, of both algorithms: RFC 8032 s5.1.6, RFC 9053 s2.1.
+pub const SIGNATURE_LEN: usize = 64;
+/// Octets of a private key, of both curves: RFC 8032 s5.1.5, SEC 1 s2.3.7.
+pub const PRIVATE_KEY_LEN: usize = 32;
+/// Octets of a shared secret and of a coordinate: RFC 7748 s5, SEC 1 s2.3.5.
+pub const SECRET_LEN: usize = 32;
+/// Members of a group that one context knows, beside its own; ours.
+pub const GROUP_MEMBERS_MAX: usize = 1024;
+/// Octets of an authentication credential; ours.
+pub const CREDENTIAL_LEN_MAX: usize = 1024;

@@ -24,7 +24,7 @@ pub struct Received {
 
 /// The nonce of a request may protect one response, and never two (RFC 8613 s7.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RequestNonce {
+pub(crate) enum RequestNonce {
     Unused,
     /// Used, or not to be used: each response has a Partial IV of its own.
     Spent,
@@ -41,7 +41,8 @@ impl SecurityContext {
         let (Some(partial_iv), Some(kid)) = (header.partial_iv, header.kid) else {
             return Err(Refusal::Incomplete);
         };
-        if !self.answers_to(kid, header.kid_context) {
+        // RFC 10021 s6: a message of a group is of no other context.
+        if header.group || !self.answers_to(kid, header.kid_context) {
             return Err(Refusal::UnknownContext);
         }
         // RFC 8613 s8.2 steps 3 to 6: the window is asked first, and told once the tag is right.

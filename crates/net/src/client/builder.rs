@@ -13,7 +13,7 @@ use super::pool::ConnectionPool;
 use super::settings::{Key, Settings, Watcher};
 use super::{Client, Inner};
 use crate::multicast::Interface;
-use crate::oscore::Contexts;
+use crate::oscore::{Contexts, Identity};
 use crate::peer::Peer;
 use crate::tap::Tap;
 use crate::tls::TlsClient;
@@ -43,6 +43,18 @@ impl Builder {
     /// next client go on.
     pub fn protect(mut self, contexts: Contexts) -> Self {
         self.0.contexts = Some(contexts);
+        self
+    }
+    /// Protects every request with a group of these contexts (RFC 10021): those to groups in group mode, those to one server in
+    /// pairwise mode for this member, or for the one that has answered from there.
+    pub fn protect_with_group(
+        mut self,
+        contexts: Contexts,
+        group: usize,
+        member: Option<Identity>,
+    ) -> Self {
+        self.0.contexts = Some(contexts);
+        self.0.security_group = Some((group, member));
         self
     }
     /// The largest blocks of long bodies (RFC 7959).

@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use super::error::Error;
 use crate::dtls::Sessions;
 use crate::multicast::Interface;
-use crate::oscore::{Contexts, OwnRequests, Plain, Protection};
+use crate::oscore::{Contexts, Identity, OwnRequests, Plain, Protection};
 use crate::params::{CLIENT_CONNECTIONS_MAX, PATIENCE};
 use crate::peer::Peer;
 use crate::tap::Tap;
@@ -56,6 +56,8 @@ pub(super) struct Settings {
     pub key: Option<Key>,
     pub trust: Option<TlsClient>,
     pub contexts: Option<Contexts>,
+    /// The group of `contexts` that protects requests, and the member that those to one server are for.
+    pub security_group: Option<(usize, Option<Identity>)>,
     pub local: Option<SocketAddr>,
     /// Where requests to groups leave, and how many hops they go.
     pub groups: Option<(Interface, u8)>,
@@ -76,6 +78,7 @@ impl Default for Settings {
             key: None,
             trust: None,
             contexts: None,
+            security_group: None,
             local: None,
             groups: None,
             connections_max: CLIENT_CONNECTIONS_MAX,
@@ -105,10 +108,10 @@ impl Settings {
     /// OSCORE for what is asked.
     pub fn protection(&self) -> Option<Protection> {
         let contexts = self.contexts.clone()?;
-        Some(Protection {
-            contexts,
-            own_requests: OwnRequests::Context(0),
-            plain_requests: Plain::Refused,
-        })
+        let own_requests = match self.security_group {
+            Some((group, member)) => OwnRequests::Group(group, member),
+            None => OwnRequests::Context(0),
+        };
+        Some(Protection { contexts, own_requests, plain_requests: Plain::Refused })
     }
 }

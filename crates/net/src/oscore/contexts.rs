@@ -7,6 +7,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use lowmesh_oscore::group;
+use lowmesh_oscore::params::{GROUP_OVERHEAD, OSCORE_OVERHEAD};
 use lowmesh_oscore::transport::{Answer, Failure, SecurityContexts, unprotect_with_any};
 use lowmesh_oscore::{
     Configuration, ConfigurationError, Identity, Opened, Pending, Received, Refusal, ResponseError,
@@ -15,6 +17,7 @@ use lowmesh_oscore::{
 use lowmesh_wire::coap::stream::StreamMessage;
 use zeroize::Zeroizing;
 
+use super::group::StoredGroup;
 use super::store::{FileStore, StoreError, folder, lock, real};
 use super::stored::{AfterLoss, StoredContext};
 use crate::clock::fresh_octets;
@@ -22,12 +25,13 @@ use crate::params::LOSSES_MAX;
 
 /// Contexts whose changing parts are in files. A clone is another hand on the same ones: two transports with one
 /// context must count with one sequence number.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Contexts(Arc<Mutex<Inner>>);
 
 #[derive(Debug, Default)]
 struct Inner {
     all: Vec<StoredContext>,
+    groups: Vec<StoredGroup>,
     /// Held as long as the contexts of a file are in use.
     lock: Option<File>,
     /// What was refused, for people.
@@ -37,6 +41,12 @@ struct Inner {
 /// A file of contexts that does not serve.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
+    /// Another file has a group with the same Gid.
+    #[error("{}: another file has a group with the same group_id", path.display())]
+    SameGroup {
+        /// The file.
+        path: PathBuf,
+    },
     /// It cannot be read.
     #[error("cannot read {}: {error}", path.display())]
     Read {
@@ -61,6 +71,14 @@ pub enum OpenError {
         path: PathBuf,
         /// Where, and what is wrong.
         error: ConfigurationError,
+    },
+    /// It is not of the form of a group.
+    #[error("{}: {error}", path.display())]
+    Group {
+        /// The file.
+        path: PathBuf,
+        /// Where, and what is wrong.
+        error: group::ConfigurationError,
     },
     /// What changes of a context cannot be kept.
     #[error(transparent)]
@@ -117,11 +135,28 @@ impl Contexts {
         }
         Self(Arc::new(Mutex::new(Inner { all: sharing, ..Inner::default() })))
     }
-    /// How many there are.
+    /// Adds the group of a file (RFC 10021; see [`lowmesh_oscore::group::Configuration`]); its number. What changes is kept
+    /// beside it, of `floor.conf` with the sender `01` in `floor.conf.01-group.state`.
+    pub fn add_group(&self, path: &Path) -> Result<usize, OpenError> {
+        let group = StoredGroup::open(path)?;
+        let mut inner = self.lock();
+        // A request says its Gid, and one Gid leads to one group.
+        let taken = |one: &StoredGroup| one.group().group_id() == group.group().group_id();
+        if inner.groups.iter().any(taken) {
+            return Err(OpenError::SameGroup { path: path.to_owned() });
+        }
+        inner.groups.push(group);
+        Ok(inner.groups.len() - 1)
+    }
+    /// The other members of a group.
+    pub fn members(&self, group: usize) -> Vec<Identity> {
+        self.lock().groups.get(group).map_or_else(Vec::new, |one| one.group().members().collect())
+    }
+    /// How many there are, without groups.
     pub fn len(&self) -> usize {
         self.lock().all.len()
     }
-    /// True without contexts, as after [`Contexts::close`].
+    /// True without contexts of two, as after [`Contexts::close`].
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -132,12 +167,14 @@ impl Contexts {
     /// The orderly end: stores the windows too, so that nothing is challenged after the next start. Nothing is
     /// protected or opened afterwards, through no clone.
     pub fn close(&self) -> Result<(), StoreError> {
-        let (all, lock) = {
+        let (all, groups, lock) = {
             let mut inner = self.lock();
-            (std::mem::take(&mut inner.all), inner.lock.take())
+            let groups = std::mem::take(&mut inner.groups);
+            (std::mem::take(&mut inner.all), groups, inner.lock.take())
         };
         // One that cannot be stored keeps no other from being stored.
-        let closed: Vec<_> = all.into_iter().map(StoredContext::close).collect();
+        let closed = all.into_iter().map(StoredContext::close);
+        let closed: Vec<_> = closed.chain(groups.into_iter().map(StoredGroup::close)).collect();
         drop(lock);
         closed.into_iter().collect()
     }
@@ -221,6 +258,53 @@ impl SecurityContexts for Contexts {
     ) -> Result<StreamMessage, Failure> {
         Ok(self.lock().context(context)?.protect_response(received, response)?)
     }
+    fn group_of(&self, outer: &StreamMessage) -> Option<usize> {
+        self.lock().groups.iter().position(|one| one.group().is_meant_by(outer))
+    }
+    fn protect_group_request(
+        &self,
+        group: usize,
+        to: Option<Identity>,
+        request: &StreamMessage,
+    ) -> Result<(StreamMessage, group::Pending), Failure> {
+        Ok(self.lock().group(group)?.protect_request(to, request)?)
+    }
+    fn unprotect_group_response(
+        &self,
+        group: usize,
+        pending: &mut group::Pending,
+        outer: &StreamMessage,
+    ) -> Result<Result<group::Answer, ResponseError>, Failure> {
+        let mut inner = self.lock();
+        let result = inner.group(group)?.unprotect_response(pending, outer);
+        if let Err(error) = &result {
+            inner.note(error.to_string());
+        }
+        Ok(result)
+    }
+    fn unprotect_group_request(
+        &self,
+        group: usize,
+        outer: &StreamMessage,
+    ) -> Result<Result<(StreamMessage, group::Received), Refusal>, Failure> {
+        let mut inner = self.lock();
+        let result = inner.group(group)?.unprotect_request(outer)?;
+        if let Err(refusal) = &result {
+            inner.note(refusal.to_string());
+        }
+        Ok(result)
+    }
+    fn protect_group_response(
+        &self,
+        group: usize,
+        received: &mut group::Received,
+        response: &StreamMessage,
+    ) -> Result<StreamMessage, Failure> {
+        Ok(self.lock().group(group)?.protect_response(received, response)?)
+    }
+    fn overhead(&self) -> usize {
+        if self.lock().groups.is_empty() { OSCORE_OVERHEAD } else { GROUP_OVERHEAD }
+    }
 }
 
 impl From<StoreError> for Failure {
@@ -237,6 +321,9 @@ impl Inner {
     fn context(&mut self, number: usize) -> Result<&mut StoredContext, StoreError> {
         self.all.get_mut(number).ok_or(StoreError::Closed)
     }
+    fn group(&mut self, number: usize) -> Result<&mut StoredGroup, StoreError> {
+        self.groups.get_mut(number).ok_or(StoreError::Closed)
+    }
     fn note(&mut self, refusal: String) {
         if self.refusals.len() == LOSSES_MAX {
             self.refusals.pop_front();
@@ -246,7 +333,7 @@ impl Inner {
 }
 
 /// What the names of all states begin with in which numbers of one sender stand.
-fn sender_of(path: &Path, sender: Identity) -> PathBuf {
+pub(super) fn sender_of(path: &Path, sender: Identity) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}", hex(sender)));
     name.into()

@@ -1,5 +1,5 @@
-//! OSCORE under a host: security contexts in files, and requests and responses that are protected with them (RFC
-//! 8613).
+//! OSCORE under a host: security contexts and groups in files, and requests and responses that are protected with them (RFC
+//! 8613, RFC 10021).
 //!
 //! ```text
 //!   Host          bodies in blocks, observers, Echo
@@ -12,6 +12,7 @@
 mod contexts;
 #[cfg(test)]
 mod crash;
+mod group;
 mod store;
 mod stored;
 
@@ -20,8 +21,8 @@ use lowmesh_oscore::transport;
 use crate::peer::Peer;
 
 pub use contexts::{Contexts, OpenError};
-pub use lowmesh_oscore::Opened;
 pub use lowmesh_oscore::transport::{Answer, OwnRequests, Plain, over_connections, over_datagrams};
+pub use lowmesh_oscore::{Identity, Opened};
 pub use store::{FileStore, Store, StoreError};
 pub use stored::{AfterLoss, StoredContext};
 

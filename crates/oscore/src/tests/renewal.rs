@@ -157,7 +157,7 @@ fn response_1_with_the_nonce_of_request_1_is_understood_however_it_is_computed()
         let sealing = common_iv.nonce(identity(b"client"), received.partial_iv());
         let aad = additional_data(identity(b"client"), received.partial_iv());
         let r2 = wrapped(&[2; 8]);
-        let header = Header { partial_iv, kid_context: Some(&r2), kid: None };
+        let header = Header { partial_iv, kid_context: Some(&r2), ..Header::default() };
         let response = seal(&second.sender, &sealing, &aad, &unauthorized, parts, &header);
         let third = third(&run.client, &pending, &response.expect("short"));
         let id = [[2; 8], [3; 8]].concat();

@@ -11,25 +11,45 @@ use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Token};
 
-use super::{Answer, Failure, Protected, Protection, SecurityContexts, inside};
+use super::{Answer, Failure, OwnRequests, Protected, Protection, SecurityContexts, inside};
 use crate::params::RENEWALS_MAX;
-use crate::{Pending, ProtectError, ResponseError};
+use crate::{Identity, Pending, ProtectError, ResponseError, group};
 
 /// A request that may still get responses.
 #[derive(Debug)]
 pub(super) struct Asked<P> {
     peer: P,
-    context: usize,
     /// The request as the host made it. Each registration protects it again.
     request: RequestTemplate,
-    /// What responses belong to, the newest first: of an observation, its latest two registrations.
-    pending: Vec<Pending>,
+    ties: Ties,
     /// The token that it has, once a notification has shown it.
     token: Option<Token>,
     /// When to register again.
     due: Option<Instant>,
     /// How often it was made again with a new context.
     renewals: u8,
+}
+
+/// What responses belong to, the newest first: of an observation, its latest two registrations.
+#[derive(Debug)]
+pub(super) enum Ties {
+    Context { context: usize, pending: Vec<Pending> },
+    Group { group: usize, to: Option<Identity>, pending: Vec<group::Pending> },
+}
+
+impl<P> Asked<P> {
+    /// A request to a group.
+    pub(super) fn of_group(peer: P, request: RequestTemplate, ties: Ties) -> Self {
+        let token = request.token.clone();
+        Self { peer, request, ties, token, due: None, renewals: 0 }
+    }
+    /// Whether it takes the token of an observation over.
+    pub(super) fn has_token(&self, peer: &P, token: &Token) -> bool
+    where
+        P: PartialEq,
+    {
+        self.peer == *peer && self.token.as_ref() == Some(token)
+    }
 }
 
 /// An [`Output::Response`].
@@ -55,34 +75,43 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         now: Instant,
     ) -> Result<(), Rejected> {
         let protection = self.protection.as_ref();
-        let Some((protection, context)) =
-            protection.and_then(|one| Some((one, one.own_requests.context(peer)?)))
-        else {
+        let Some(protection) = protection.filter(|one| one.own_requests.protects(peer)) else {
             return self.transport.handle(now, Input::Request { peer, message, handle });
         };
-        let (outer, pending) = seal(protection, context, &message)?;
+        let (outer, ties) = match (&protection.own_requests, protection.own_requests.context(peer))
+        {
+            (OwnRequests::Group(group, named), _) => {
+                let to = named.or_else(|| self.members.get(&peer).copied());
+                let (outer, pending) = seal_for(protection, *group, to, &message)?;
+                (outer, Ties::Group { group: *group, to, pending: vec![pending] })
+            }
+            (_, context) => {
+                let context = context.unwrap_or_default();
+                let (outer, pending) = seal(protection, context, &message)?;
+                (outer, Ties::Context { context, pending: vec![pending] })
+            }
+        };
         let token = message.token.clone();
         self.transport.handle(now, Input::RequestVerified { peer, message: outer, handle })?;
-        // A request with the token of an observation takes its place (RFC 7641 s3.6).
-        if let Some(token) = &token {
-            let taken = |one: &Asked<P>| one.peer == peer && one.token.as_ref() == Some(token);
-            let before = self.asked.iter().find(|(_, one)| taken(one)).map(|(handle, _)| *handle);
-            if let Some(handle) = before {
-                self.forget_asked(handle);
-            }
-        }
-        let pending = vec![pending];
-        let asked =
-            Asked { peer, context, request: message, pending, token, due: None, renewals: 0 };
+        self.forget_token(peer, token.as_ref());
+        let asked = Asked { peer, request: message, ties, token, due: None, renewals: 0 };
         self.asked.insert(handle, asked);
         Ok(())
+    }
+    /// A request with the token of an observation takes its place (RFC 7641 s3.6).
+    pub(super) fn forget_token(&mut self, peer: P, token: Option<&Token>) {
+        let Some(token) = token else { return };
+        let before = self.asked.iter().find(|(_, one)| one.has_token(&peer, token));
+        if let Some(handle) = before.map(|(handle, _)| *handle) {
+            self.forget_asked(handle);
+        }
     }
     /// A response has come, or a notification.
     pub(super) fn on_response(&mut self, response: Response<P>, now: Instant) {
         let Response { handle, from, message: outer, rtt, retransmissions } = response;
-        let Some(opened) = self.open(handle, &outer) else {
+        let Some(opened) = self.open(handle, from, &outer) else {
             // Where all requests are protected, it is one more behind a response that was accepted.
-            if self.protection.as_ref().is_none_or(|one| one.own_requests.context(from).is_none()) {
+            if self.protection.as_ref().is_none_or(|one| !one.own_requests.protects(from)) {
                 let message = outer;
                 self.outbox.push(Output::Response { handle, from, message, rtt, retransmissions });
             }
@@ -157,31 +186,38 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             };
             asked.due = None;
             let (peer, token) = (asked.peer, asked.token.clone());
-            let sealed = seal(protection, asked.context, &asked.request);
-            let sent = sealed.and_then(|(message, pending)| {
+            let sent = asked.ties.seal_again(protection, &asked.request).and_then(|message| {
                 let message = RequestTemplate { token, ..message };
-                self.transport.handle(now, Input::RequestVerified { peer, message, handle })?;
-                Ok(pending)
+                self.transport.handle(now, Input::RequestVerified { peer, message, handle })
             });
-            match sent {
-                Ok(pending) => {
-                    asked.pending.insert(0, pending);
-                    asked.pending.truncate(REGISTRATIONS_MAX);
-                }
-                Err(_) => self.wake_at(handle, now + REGISTER_AGAIN_MAX),
+            if sent.is_err() {
+                self.wake_at(handle, now + REGISTER_AGAIN_MAX);
             }
         }
     }
 
     /// What is inside of a response to a protected request.
-    fn open(&mut self, handle: Name, outer: &Message) -> Option<Result<Answer, ResponseError>> {
+    pub(super) fn open(
+        &mut self,
+        handle: Name,
+        from: P,
+        outer: &Message,
+    ) -> Option<Result<Answer, ResponseError>> {
         let (asked, protection) = (self.asked.get_mut(&handle)?, self.protection.as_ref()?);
-        let contexts = &protection.contexts;
-        let opened = contexts.unprotect_response(
-            asked.context,
-            &mut asked.pending,
-            &StreamMessage::from(outer),
-        );
+        let (contexts, outer) = (&protection.contexts, StreamMessage::from(outer));
+        let opened = match &mut asked.ties {
+            Ties::Context { context, pending } => {
+                contexts.unprotect_response(*context, pending, &outer)
+            }
+            Ties::Group { group, pending, .. } => {
+                let opened =
+                    first_of(pending, |one| contexts.unprotect_group_response(*group, one, &outer));
+                if let Ok(Ok(answer)) = &opened {
+                    self.remember(from, answer.from);
+                }
+                opened.map(|result| result.map(|answer| Answer::Response(answer.response)))
+            }
+        };
         // A new context that cannot be stored is none: the request goes on, to be answered or to fail.
         Some(opened.unwrap_or(Err(ResponseError::Forged)))
     }
@@ -190,7 +226,8 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         let (Some(asked), Some(protection)) = (self.asked.get(&handle), &self.protection) else {
             return false;
         };
-        asked.renewals == 0 && protection.contexts.derives_many_times(asked.context)
+        let Ties::Context { context, .. } = asked.ties else { return false };
+        asked.renewals == 0 && protection.contexts.derives_many_times(context)
     }
     /// Makes a request again in the place of one that its server has no context for.
     fn ask_again(&mut self, handle: Name, under: Under, now: Instant) {
@@ -202,20 +239,23 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             self.transport.handle(now, Input::Accept { handle, observes: false }),
         );
         let (Some(asked), Some(protection)) = (asked, &self.protection) else { return };
-        let sealed = if asked.renewals == RENEWALS_MAX {
-            Err(Rejected::Gone { what: "request", why: "its server takes no new context" })
-        } else {
-            let (peer, context) = (asked.peer, asked.context);
-            seal_under(under, protection, context, &asked.request).and_then(|(message, pending)| {
-                self.transport.handle(now, Input::RequestVerified { peer, message, handle })?;
-                Ok(pending)
-            })
+        let sealed = match asked.ties {
+            Ties::Context { context, .. } if asked.renewals < RENEWALS_MAX => {
+                let peer = asked.peer;
+                seal_under(under, protection, context, &asked.request).and_then(
+                    |(message, pending)| {
+                        let input = Input::RequestVerified { peer, message, handle };
+                        self.transport.handle(now, input)?;
+                        Ok(Ties::Context { context, pending: vec![pending] })
+                    },
+                )
+            }
+            _ => Err(Rejected::Gone { what: "request", why: "its server takes no new context" }),
         };
         match sealed {
-            Ok(pending) => {
-                let (pending, renewals) = (vec![pending], asked.renewals + 1);
-                let token = asked.request.token.clone();
-                let asked = Asked { pending, token, due: None, renewals, ..asked };
+            Ok(ties) => {
+                let (renewals, token) = (asked.renewals + 1, asked.request.token.clone());
+                let asked = Asked { ties, token, due: None, renewals, ..asked };
                 self.asked.insert(handle, asked);
             }
             Err(_) => {
@@ -256,22 +296,79 @@ fn seal_under<P, C: SecurityContexts>(
     context: usize,
     message: &RequestTemplate,
 ) -> Result<(RequestTemplate, Pending), Rejected> {
-    let RequestTemplate { code, confirmable, options, payload, token } = message;
-    let plain = StreamMessage {
-        code: *code,
-        token: Token::EMPTY,
-        options: options.clone(),
-        payload: payload.clone(),
-    };
+    let plain = plain(message);
     let contexts = &protection.contexts;
     let sealed = match under {
         Under::Context => contexts.protect_request(context, &plain),
         Under::First => contexts.protect_first_request(context, &plain),
     };
     let (outer, pending) = sealed.map_err(|error| unprotected("request", error))?;
+    Ok((leaving(message, outer), pending))
+}
+
+/// The request that leaves for a group, or for one member of it.
+pub(super) fn seal_for<P, C: SecurityContexts>(
+    protection: &Protection<P, C>,
+    group: usize,
+    to: Option<Identity>,
+    message: &RequestTemplate,
+) -> Result<(RequestTemplate, group::Pending), Rejected> {
+    let sealed = protection.contexts.protect_group_request(group, to, &plain(message));
+    let (outer, pending) = sealed.map_err(|error| unprotected("request", error))?;
+    Ok((leaving(message, outer), pending))
+}
+
+impl Ties {
+    /// Protects a registration again, under numbers of its own.
+    fn seal_again<P, C: SecurityContexts>(
+        &mut self,
+        protection: &Protection<P, C>,
+        message: &RequestTemplate,
+    ) -> Result<RequestTemplate, Rejected> {
+        match self {
+            Self::Context { context, pending } => {
+                let (outer, new) = seal(protection, *context, message)?;
+                pending.insert(0, new);
+                pending.truncate(REGISTRATIONS_MAX);
+                Ok(outer)
+            }
+            Self::Group { group, to, pending } => {
+                let (outer, new) = seal_for(protection, *group, *to, message)?;
+                pending.insert(0, new);
+                pending.truncate(REGISTRATIONS_MAX);
+                Ok(outer)
+            }
+        }
+    }
+}
+
+/// What is protected of a request.
+fn plain(message: &RequestTemplate) -> StreamMessage {
+    let RequestTemplate { code, options, payload, .. } = message;
+    let (options, payload) = (options.clone(), payload.clone());
+    StreamMessage { code: *code, token: Token::EMPTY, options, payload }
+}
+
+/// A request whose protected part is `outer`.
+fn leaving(message: &RequestTemplate, outer: StreamMessage) -> RequestTemplate {
     let StreamMessage { code, options, payload, .. } = outer;
-    let (confirmable, token) = (*confirmable, token.clone());
-    Ok((RequestTemplate { code, confirmable, options, payload, token }, pending))
+    let (confirmable, token) = (message.confirmable, message.token.clone());
+    RequestTemplate { code, confirmable, options, payload, token }
+}
+
+/// The first result that is not [`ResponseError::Forged`], of some requests.
+fn first_of<E, A>(
+    requests: &mut [group::Pending],
+    mut unprotect: impl FnMut(&mut group::Pending) -> Result<Result<A, ResponseError>, E>,
+) -> Result<Result<A, ResponseError>, E> {
+    let mut result = Err(ResponseError::Forged);
+    for pending in requests {
+        result = unprotect(pending)?;
+        if !matches!(result, Err(ResponseError::Forged)) {
+            break;
+        }
+    }
+    Ok(result)
 }
 
 /// The refusal of a message that cannot be protected.
@@ -283,9 +380,10 @@ pub(super) const fn unprotected(what: &'static str, error: Failure) -> Rejected 
                 ProtectError::Replaced | ProtectError::Exhausted => Rejected::Gone { what, why },
                 ProtectError::TooLong => Rejected::TooLong { what, why },
                 ProtectError::Unreserved => Rejected::Failed { what, why },
-                ProtectError::Nested | ProtectError::Code(_) | ProtectError::ProxyUri => {
-                    Rejected::Invalid { what, why }
-                }
+                ProtectError::Nested
+                | ProtectError::Code(_)
+                | ProtectError::ProxyUri
+                | ProtectError::UnknownMember => Rejected::Invalid { what, why },
             }
         }
         Failure::Closed => Rejected::Gone { what, why: "its security context has been closed" },

@@ -1,11 +1,17 @@
-//! A transport whose requests and responses are protected with OSCORE (RFC 8613 s8), for a host to stand on.
+//! A transport whose requests and responses are protected with OSCORE (RFC 8613 s8) or Group OSCORE (RFC 10021 s7 and s8), for
+//! a host to stand on.
 //!
 //! Each message of the host is protected by itself, so blocks and their numbers are inside (s4.1.3.4.1), and a
 //! challenge with Echo (appendix B.1.2) is the host's to answer. What does not verify never gets up to the host.
 //!
-//! Left out: blocks that a proxy made of a protected message (s4.1.3.4.2), and groups (Group OSCORE).
+//! Requests to groups leave in group mode. Those to one peer leave in pairwise mode, for the member that is named or that has
+//! answered from there, so the Echo of a member that was challenged and the rest of its blocks do (RFC 10021 s9); else in group
+//! mode too.
+//!
+//! Left out: blocks that a proxy made of a protected message (s4.1.3.4.2).
 
 mod client;
+mod members;
 mod server;
 mod volatile;
 
@@ -13,19 +19,19 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use core::fmt;
 
 use lowmesh_coap::blockwise::Exponent;
-use lowmesh_coap::exchange::{ExchangeId, Input, Name, Output};
+use lowmesh_coap::exchange::{ExchangeId, GroupInput, Input, Name, Output};
 use lowmesh_coap::params::INCOMING_MAX;
 use lowmesh_coap::{
     Config, ConfigError, CongestionControl, ConnectionLimits, Connections, Endpoint, Host,
     HostLimits, Lifetimes, PeerAddress, Transport, host,
 };
 use lowmesh_machine::{Machine, Outbox, Rejected, earliest};
-use lowmesh_units::{Instant, Rng};
+use lowmesh_units::{Duration, Instant, Rng};
 use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Message, OptionNumber, Options, Token};
 
 use crate::params::{OBSERVED_SLACK, OSCORE_OVERHEAD};
-use crate::{Opened, Pending, ProtectError, Received, Refusal, ResponseError};
+use crate::{Identity, Opened, Pending, ProtectError, Received, Refusal, ResponseError, group};
 use client::{Asked, Response};
 use server::{Answering, Secured};
 pub use volatile::VolatileContexts;
@@ -67,6 +73,49 @@ pub trait SecurityContexts: fmt::Debug {
         received: &mut Received,
         response: &StreamMessage,
     ) -> Result<StreamMessage, Failure>;
+    /// The number of the group that a request is for; `None` if it is for a context of two, or unknown.
+    fn group_of(&self, _outer: &StreamMessage) -> Option<usize> {
+        None
+    }
+    /// Protects a request to all members of a group, or to one.
+    fn protect_group_request(
+        &self,
+        _group: usize,
+        _to: Option<Identity>,
+        _request: &StreamMessage,
+    ) -> Result<(StreamMessage, group::Pending), Failure> {
+        Err(Failure::Closed)
+    }
+    /// Opens a response of a member of a group.
+    fn unprotect_group_response(
+        &self,
+        _group: usize,
+        _pending: &mut group::Pending,
+        _outer: &StreamMessage,
+    ) -> Result<Result<group::Answer, ResponseError>, Failure> {
+        Err(Failure::Closed)
+    }
+    /// Opens a request of a member of a group.
+    fn unprotect_group_request(
+        &self,
+        _group: usize,
+        _outer: &StreamMessage,
+    ) -> Result<Result<(StreamMessage, group::Received), Refusal>, Failure> {
+        Err(Failure::Closed)
+    }
+    /// Protects a response to a member of a group.
+    fn protect_group_response(
+        &self,
+        _group: usize,
+        _received: &mut group::Received,
+        _response: &StreamMessage,
+    ) -> Result<StreamMessage, Failure> {
+        Err(Failure::Closed)
+    }
+    /// Octets that protection adds to a message at most.
+    fn overhead(&self) -> usize {
+        OSCORE_OVERHEAD
+    }
 }
 
 /// The result of unprotecting a response.
@@ -109,16 +158,22 @@ pub enum OwnRequests<P> {
     Context(usize),
     /// Requests to each listed peer use its context; those to other peers are not protected.
     ByPeer(BTreeMap<P, usize>),
+    /// The group of this number. Requests to single peers are for the member that is named, if one is.
+    Group(usize, Option<Identity>),
 }
 
 impl<P: PeerAddress> OwnRequests<P> {
     /// The context number for requests to a peer.
     fn context(&self, peer: P) -> Option<usize> {
         match self {
-            Self::Plain => None,
+            Self::Plain | Self::Group(..) => None,
             Self::Context(context) => Some(*context),
             Self::ByPeer(contexts) => contexts.get(&peer).copied(),
         }
+    }
+    /// Whether requests to a peer are protected.
+    fn protects(&self, peer: P) -> bool {
+        matches!(self, Self::Group(..)) || self.context(peer).is_some()
     }
 }
 
@@ -147,6 +202,8 @@ pub struct Protected<P, T, C> {
     observed_max: usize,
     /// When observations are to be registered again.
     due: BTreeSet<(Instant, Name)>,
+    /// The members of a group that have answered from these addresses.
+    members: BTreeMap<P, Identity>,
     outbox: Outbox<Output<P>>,
 }
 
@@ -208,6 +265,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             observed: BTreeMap::new(),
             observed_max: limits.observers_max + OBSERVED_SLACK,
             due: BTreeSet::new(),
+            members: BTreeMap::new(),
             outbox: Outbox::new(),
         }
     }
@@ -234,6 +292,9 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             Output::Request { exchange, from, message, multicast } => {
                 self.on_request(exchange, from, message, multicast, now);
             }
+            Output::GroupResponse { handle, from, message, rtt } => {
+                self.on_group_response(handle, from, message, rtt);
+            }
             // An observer stays until the host says that it has left.
             Output::Failed { handle, .. } | Output::Over { handle } => {
                 self.forget_asked(handle);
@@ -255,6 +316,9 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
     fn input(&mut self, now: Instant, input: Input<'_, P>) -> Result<(), Rejected> {
         match input {
             Input::Request { peer, message, handle } => self.request(peer, message, handle, now),
+            Input::Group(GroupInput::Request { group, message, wait, handle }) => {
+                self.request_group(group, message, wait, handle, now)
+            }
             Input::Respond { exchange, response, handle } => {
                 self.respond(exchange, response, handle, now)
             }
@@ -325,6 +389,10 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Transport<P> for Prot
     fn lifetimes(&self) -> Lifetimes {
         self.transport.lifetimes()
     }
+    fn leisure(&self, octets: usize) -> Duration {
+        let overhead = self.protection.as_ref().map_or(0, |one| one.contexts.overhead());
+        self.transport.leisure(octets + overhead)
+    }
     fn is_proven(&self, peer: P) -> bool {
         self.transport.is_proven(peer)
     }
@@ -345,7 +413,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Transport<P> for Prot
     }
     fn credit(&self, peer: P, now: Instant) -> usize {
         let credit = self.transport.credit(peer, now);
-        let overhead = if self.protection.is_some() { OSCORE_OVERHEAD } else { 0 };
+        let overhead = self.protection.as_ref().map_or(0, |one| one.contexts.overhead());
         if credit == usize::MAX { credit } else { credit.saturating_sub(overhead) }
     }
     fn has_room(&self) -> bool {

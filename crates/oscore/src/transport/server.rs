@@ -10,7 +10,7 @@ use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Token};
 
 use super::client::unprotected;
 use super::{Failure, Plain, Protected, Protection, SecurityContexts, inside, is_protected};
-use crate::{Opened, ProtectError, Received, Refusal};
+use crate::{Header, Opened, ProtectError, Received, Refusal, group};
 
 /// A request that the application has not answered, and that wants a protected answer or may observe.
 #[derive(Debug)]
@@ -30,9 +30,9 @@ impl<P: PeerAddress> Answering<P> {
 
 /// What a protected answer needs, or each notification of an observation.
 #[derive(Debug)]
-pub(super) struct Secured {
-    context: usize,
-    received: Received,
+pub(super) enum Secured {
+    Context { context: usize, received: Received },
+    Group { group: usize, received: group::Received },
 }
 
 /// A notification on its way down.
@@ -55,15 +55,19 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
     ) {
         let Some(protection) = &self.protection else { return };
         let (message, secured) = if is_protected(&message.options) {
-            match protection.contexts.unprotect_request(&StreamMessage::from(&message)) {
-                Ok(Ok(Opened { request, received, context })) => {
-                    (inside(&message, request), Some(Secured { context, received }))
+            // RFC 10021 s7: RECOMMENDED to send no error to what is, or may be, a request to a group.
+            let silent = multicast || is_of_group(&message);
+            match open(&protection.contexts, &StreamMessage::from(&message)) {
+                Ok(Ok((request, secured))) => (inside(&message, request), Some(secured)),
+                // RFC 10021 s9: the challenge of a member.
+                Ok(Err((refusal @ Refusal::Challenged(_), true))) => {
+                    return self.refuse(exchange, &refusal, false, now);
                 }
-                Ok(Err(refusal)) => return self.refuse(exchange, &refusal, multicast, now),
+                Ok(Err((refusal, _))) => return self.refuse(exchange, &refusal, silent, now),
                 // What cannot be stored must not be used.
                 Err(_) => {
                     let response = ResponseTemplate::new(Code::INTERNAL_SERVER_ERROR);
-                    return self.answer(exchange, response, multicast, now);
+                    return self.answer(exchange, response, silent, now);
                 }
             }
         } else if protection.plain_requests == Plain::Refused {
@@ -200,6 +204,32 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
     }
 }
 
+/// A refusal, and whether it is of a group.
+type OfGroup = (Refusal, bool);
+
+/// Opens a request with the group that it names, or else with a context of two. With a refusal comes whether it is of a group.
+fn open<C: SecurityContexts>(
+    contexts: &C,
+    outer: &StreamMessage,
+) -> Result<Result<(StreamMessage, Secured), OfGroup>, Failure> {
+    if let Some(group) = contexts.group_of(outer) {
+        let opened = contexts.unprotect_group_request(group, outer)?;
+        let opened =
+            opened.map(|(request, received)| (request, Secured::Group { group, received }));
+        return Ok(opened.map_err(|refusal| (refusal, true)));
+    }
+    let opened = contexts.unprotect_request(outer)?.map_err(|refusal| (refusal, false));
+    Ok(opened.map(|Opened { request, received, context }| {
+        (request, Secured::Context { context, received })
+    }))
+}
+
+/// Whether a message is protected in group mode.
+fn is_of_group(message: &Message) -> bool {
+    let value = message.options.get(OptionNumber::OSCORE);
+    value.and_then(|value| Header::parse(value).ok()).is_some_and(|header| header.group)
+}
+
 impl Secured {
     fn seal<P, C: SecurityContexts>(
         &mut self,
@@ -208,7 +238,15 @@ impl Secured {
     ) -> Result<ResponseTemplate, Failure> {
         let ResponseTemplate { code, options, payload, .. } = response;
         let plain = StreamMessage { code, token: Token::EMPTY, options, payload };
-        let sealed = protection.contexts.protect_response(self.context, &mut self.received, &plain);
+        let contexts = &protection.contexts;
+        let sealed = match self {
+            Self::Context { context, received } => {
+                contexts.protect_response(*context, received, &plain)
+            }
+            Self::Group { group, received } => {
+                contexts.protect_group_response(*group, received, &plain)
+            }
+        };
         let StreamMessage { code, options, payload, .. } = sealed?;
         Ok(ResponseTemplate { options, payload, ..ResponseTemplate::new(code) })
     }
