@@ -165,6 +165,8 @@ impl From<OpenError> for Failure {
             OpenError::Read { .. } => "--oscore takes a file of `keyword,encoding,value` lines",
             OpenError::HardLinks { .. } => "`find DIR -samefile FILE` shows the other names",
             OpenError::Configuration { .. } => "coap-oscore-conf(5) of libcoap has the form",
+            OpenError::Group { .. } => "`lowmesh_oscore::group::Configuration` has the form",
+            OpenError::SameGroup { .. } => "give each group a group_id of its own",
             OpenError::Store(_) => "the state of a security context lies beside its file",
         };
         Self::usage(error, hint)
