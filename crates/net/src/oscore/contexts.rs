@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
-use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,14 +10,14 @@ use lowmesh_oscore::group;
 use lowmesh_oscore::params::{GROUP_OVERHEAD, OSCORE_OVERHEAD};
 use lowmesh_oscore::transport::{Answer, Failure, SecurityContexts, unprotect_with_any};
 use lowmesh_oscore::{
-    Configuration, ConfigurationError, Identity, Opened, Pending, Received, Refusal, ResponseError,
-    State,
+    Configuration, Identity, Opened, Pending, Received, Refusal, ResponseError, State,
 };
 use lowmesh_wire::coap::stream::StreamMessage;
 use zeroize::Zeroizing;
 
+use super::error::OpenError;
 use super::group::StoredGroup;
-use super::store::{FileStore, StoreError, folder, lock, real};
+use super::store::{FileStore, StoreError, folder, hex, lock, real, sender_of};
 use super::stored::{AfterLoss, StoredContext};
 use crate::clock::fresh_octets;
 use crate::params::LOSSES_MAX;
@@ -36,53 +35,6 @@ struct Inner {
     lock: Option<File>,
     /// What was refused, for people.
     refusals: VecDeque<String>,
-}
-
-/// A file of contexts that does not serve.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// Another file has a group with the same Gid.
-    #[error("{}: another file has a group with the same group_id", path.display())]
-    SameGroup {
-        /// The file.
-        path: PathBuf,
-    },
-    /// It cannot be read.
-    #[error("cannot read {}: {error}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        error: io::Error,
-    },
-    /// It has several names.
-    #[error("{} has {names} hard links, each of which would have a state of its own; \
-             leave it one name, and make the others symbolic links", path.display())]
-    HardLinks {
-        /// The file.
-        path: PathBuf,
-        /// How many names it has.
-        names: u64,
-    },
-    /// It is not of the form.
-    #[error("{}: {error}", path.display())]
-    Configuration {
-        /// The file.
-        path: PathBuf,
-        /// Where, and what is wrong.
-        error: ConfigurationError,
-    },
-    /// It is not of the form of a group.
-    #[error("{}: {error}", path.display())]
-    Group {
-        /// The file.
-        path: PathBuf,
-        /// Where, and what is wrong.
-        error: group::ConfigurationError,
-    },
-    /// What changes of a context cannot be kept.
-    #[error(transparent)]
-    Store(#[from] StoreError),
 }
 
 impl Contexts {
@@ -332,23 +284,11 @@ impl Inner {
     }
 }
 
-/// What the names of all states begin with in which numbers of one sender stand.
-pub(super) fn sender_of(path: &Path, sender: Identity) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}", hex(sender)));
-    name.into()
-}
-
 /// Where the state of a context is kept.
 fn state_of(path: &Path, sender: Identity, recipient: Identity) -> PathBuf {
     let mut name = sender_of(path, sender).into_os_string();
     name.push(format!("-{}.state", hex(recipient)));
     name.into()
-}
-
-fn hex(identity: Identity) -> String {
-    let digits = identity.as_bytes().iter().map(|octet| format!("{octet:02x}"));
-    digits.collect::<Vec<_>>().concat()
 }
 
 /// The end of the sequence numbers that are used with the Sender Key of a file, according to all states of the file. The

@@ -12,8 +12,8 @@ use lowmesh_oscore::group::{Answer, Configuration, Group, GroupState, Pending, R
 use lowmesh_oscore::{Challenge, Identity, ProtectError, Refusal, ResponseError};
 use lowmesh_wire::coap::stream::StreamMessage;
 
-use super::contexts::{OpenError, sender_of};
-use super::store::{FileStore, Store, StoreError, lock, real};
+use super::error::OpenError;
+use super::store::{FileStore, Store, StoreError, lock, real, sender_of};
 use crate::clock::fresh_octets;
 
 /// A member of a group whose changing part is in a [`Store`].

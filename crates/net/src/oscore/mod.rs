@@ -12,6 +12,7 @@
 mod contexts;
 #[cfg(test)]
 mod crash;
+mod error;
 mod group;
 mod store;
 mod stored;
@@ -20,7 +21,8 @@ use lowmesh_oscore::transport;
 
 use crate::peer::Peer;
 
-pub use contexts::{Contexts, OpenError};
+pub use contexts::Contexts;
+pub use error::OpenError;
 pub use lowmesh_oscore::transport::{Answer, OwnRequests, Plain, over_connections, over_datagrams};
 pub use lowmesh_oscore::{Identity, Opened};
 pub use store::{FileStore, Store, StoreError};

@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use lowmesh_oscore::{ProtectError, StateError};
+use lowmesh_oscore::{Identity, ProtectError, StateError};
 
 /// A security context cannot be kept or used.
 #[derive(Debug, thiserror::Error)]
@@ -140,4 +140,16 @@ pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
     name.push(".");
     name.push(ending);
     name.into()
+}
+
+/// What the names of all states begin with in which numbers of one sender stand.
+pub(super) fn sender_of(path: &Path, sender: Identity) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}", hex(sender)));
+    name.into()
+}
+
+pub(super) fn hex(identity: Identity) -> String {
+    let digits = identity.as_bytes().iter().map(|octet| format!("{octet:02x}"));
+    digits.collect::<Vec<_>>().concat()
 }

@@ -1,16 +1,49 @@
 //! What a message of a group authenticates, and the keystream over its signature (RFC 10021 s3.4 and s4.2).
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::fmt;
 
 use hkdf::Hkdf;
 use sha2::Sha256;
+use zeroize::Zeroizing;
 
-use super::context::Common;
+use super::curve::SignatureAlgorithm;
+use crate::context::CommonIv;
 use crate::nonce::written;
 use crate::params::{
-    AEAD_ALGORITHM, PAIRWISE_AGREEMENT, PARTIAL_IV_LEN_MAX, SIGNATURE_LEN, VERSION,
+    AEAD_ALGORITHM, KEY_LEN, PAIRWISE_AGREEMENT, PARTIAL_IV_LEN_MAX, SIGNATURE_LEN, VERSION,
 };
 use crate::{Identity, PartialIv};
+
+/// How a message is protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// For all members: encrypted with a key that they all know, and signed.
+    Group,
+    /// For one member, with a key of two.
+    Pairwise,
+}
+
+/// What all members share.
+pub(super) struct Common {
+    pub(super) group_id: Box<[u8]>,
+    pub(super) iv: CommonIv,
+    pub(super) signature_key: Zeroizing<[u8; KEY_LEN]>,
+    pub(super) algorithm: SignatureAlgorithm,
+    pub(super) manager: Option<Box<[u8]>>,
+    pub(super) responses: Mode,
+    pub(super) with_sign_protected: bool,
+}
+
+impl fmt::Debug for Common {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Common")
+            .field("group_id", &self.group_id)
+            .field("algorithm", &self.algorithm)
+            .finish_non_exhaustive()
+    }
+}
 
 /// What names a request in its responses: of a long exchange it stays what the request had (RFC 10021 s7.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

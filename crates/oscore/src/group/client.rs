@@ -5,8 +5,8 @@ use alloc::collections::BTreeMap;
 use lowmesh_wire::coap::OptionNumber;
 use lowmesh_wire::coap::stream::StreamMessage;
 
-use super::authenticated::RequestName;
-use super::context::{Envelope, Group, Mode, value};
+use super::authenticated::{Mode, RequestName};
+use super::context::{Envelope, Group, value};
 use crate::class::{self, Direction};
 use crate::client::{REGISTER, Unopened, renumbered};
 use crate::{Header, Identity, PartialIv, ProtectError, ResponseError};

@@ -17,7 +17,8 @@ use core::fmt;
 
 use zeroize::Zeroizing;
 
-use super::context::{Group, GroupError, Inputs, Mode};
+use super::authenticated::Mode;
+use super::context::{Group, GroupError, Inputs};
 use super::curve::SignatureAlgorithm;
 use crate::Identity;
 use crate::hex::unhex;

@@ -9,7 +9,7 @@ use lowmesh_wire::coap::OptionNumber;
 use lowmesh_wire::coap::stream::StreamMessage;
 use zeroize::Zeroizing;
 
-use super::authenticated::{RequestName, encrypted};
+use super::authenticated::{Common, Mode, RequestName, encrypted};
 use super::credential::{Credential, CredentialError};
 use super::curve::{PrivateKey, SignatureAlgorithm};
 use super::state::{GroupState, MemberWindow};
@@ -24,15 +24,6 @@ use crate::params::{
 use crate::replay::{Replay, Window};
 use crate::sequence::{Reservation, Sequence};
 use crate::{Challenge, Header, Identity, PartialIv, ProtectError};
-
-/// How a message is protected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// For all members: encrypted with a key that they all know, and signed.
-    Group,
-    /// For one member, with a key of two.
-    Pairwise,
-}
 
 /// What the contexts of a member are derived from (RFC 10021 s2.3).
 #[derive(Clone, Copy)]
@@ -92,26 +83,6 @@ pub enum GroupError {
     /// A public key that gives no secret with the private key.
     #[error("the member's key gives no secret with that of this member")]
     Secret,
-}
-
-/// What all members share.
-pub(super) struct Common {
-    pub(super) group_id: Box<[u8]>,
-    pub(super) iv: CommonIv,
-    pub(super) signature_key: Zeroizing<[u8; KEY_LEN]>,
-    pub(super) algorithm: SignatureAlgorithm,
-    pub(super) manager: Option<Box<[u8]>>,
-    pub(super) responses: Mode,
-    pub(super) with_sign_protected: bool,
-}
-
-impl fmt::Debug for Common {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Common")
-            .field("group_id", &self.group_id)
-            .field("algorithm", &self.algorithm)
-            .finish_non_exhaustive()
-    }
 }
 
 /// What this member sends with.

@@ -61,9 +61,10 @@ mod curve;
 mod server;
 mod state;
 
+pub use authenticated::Mode;
 pub use client::{Answer, Pending};
 pub use configuration::{Configuration, ConfigurationError, Mistake};
-pub use context::{Group, GroupError, Inputs, Mode};
+pub use context::{Group, GroupError, Inputs};
 pub use credential::{CredentialError, credential_of};
 pub use curve::SignatureAlgorithm;
 pub use server::Received;

@@ -5,8 +5,8 @@ use alloc::boxed::Box;
 use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Code, OptionNumber};
 
-use super::authenticated::RequestName;
-use super::context::{Envelope, Group, Mode, value};
+use super::authenticated::{Mode, RequestName};
+use super::context::{Envelope, Group, value};
 use crate::class::{self, Direction};
 use crate::client::Unopened;
 use crate::server::RequestNonce;

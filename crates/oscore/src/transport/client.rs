@@ -12,7 +12,7 @@ use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Token};
 
 use super::{Answer, Failure, OwnRequests, Protected, Protection, SecurityContexts, inside};
-use crate::params::RENEWALS_MAX;
+use crate::params::{GROUP_MEMBERS_MAX, RENEWALS_MAX};
 use crate::{Identity, Pending, ProtectError, ResponseError, group};
 
 /// A request that may still get responses.
@@ -220,6 +220,12 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         };
         // A new context that cannot be stored is none: the request goes on, to be answered or to fail.
         Some(opened.unwrap_or(Err(ResponseError::Forged)))
+    }
+    /// A member has shown that it is at an address. Only messages that verify get here, so there are few.
+    fn remember(&mut self, address: P, member: Identity) {
+        if self.members.len() < GROUP_MEMBERS_MAX || self.members.contains_key(&address) {
+            self.members.insert(address, member);
+        }
     }
     /// Whether the server of a request has not been asked for a new context too often.
     fn may_renew(&self, handle: Name) -> bool {

@@ -8,8 +8,6 @@ use lowmesh_wire::coap::Message;
 
 use super::client::{Asked, Ties, seal_for};
 use super::{Answer, OwnRequests, Protected, SecurityContexts, inside};
-use crate::Identity;
-use crate::params::GROUP_MEMBERS_MAX;
 
 /// A request to a group where requests are protected with a context of two.
 const NO_GROUP: Rejected = Rejected::Unsupported {
@@ -67,12 +65,6 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             Some(Ok(Answer::Again) | Err(_)) => return,
         };
         self.outbox.push(Output::GroupResponse { handle, from, message, rtt });
-    }
-    /// A member has shown that it is at an address. Only messages that verify get here, so there are few.
-    pub(super) fn remember(&mut self, address: P, member: Identity) {
-        if self.members.len() < GROUP_MEMBERS_MAX || self.members.contains_key(&address) {
-            self.members.insert(address, member);
-        }
     }
 }
 
