@@ -6,8 +6,8 @@
 //!   entity/hall -                the key is removed
 //!   step                         what is above is whole
 //! ```
-//! A step that has no end is as if it had not begun: the program ended while it wrote. At its start the program writes the
-//! file again without what is out of date.
+//! A step that has no end is as if it had not begun: the program ended while it wrote. At its start, and whenever the file
+//! has doubled, the program writes it again without what is out of date.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,6 +16,9 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use lowmesh_group::store::{Change, Store, StoreError};
+
+use crate::oscore::folder;
+use crate::params::GROUPS_STATE_MIN;
 
 const HEAD: &str = "lowmesh-groups 1";
 const STEP: &str = "step";
@@ -28,6 +31,10 @@ pub struct FileStore {
     state: BTreeMap<String, Vec<u8>>,
     /// Octets of whole steps.
     whole: u64,
+    /// Octets of whole steps at which the file is written again.
+    rewrite_at: u64,
+    /// A loss of power may still bring the file before the last rename back.
+    is_renamed: bool,
 }
 
 impl FileStore {
@@ -46,11 +53,27 @@ impl FileStore {
         let (file, whole) = rewrite(&path, &state).map_err(|error| failed(&error))?;
         // The new file has its lock by now.
         drop(before);
-        Ok(Self { path, file, state, whole })
+        let (rewrite_at, is_renamed) = (next_rewrite(whole), true);
+        Ok(Self { path, file, state, whole, rewrite_at, is_renamed })
     }
     fn append(&mut self, text: &str) -> io::Result<()> {
+        if self.is_renamed {
+            // The rename is in the folder, and only the folder's own sync makes it survive a loss of power.
+            File::open(folder(&self.path))?.sync_all()?;
+            self.is_renamed = false;
+        }
         self.file.write_all(text.as_bytes())?;
         self.file.sync_data()
+    }
+    /// Writes the file again once it has doubled. The old one stays if that is not possible.
+    fn shrink(&mut self) {
+        if self.whole < self.rewrite_at {
+            return;
+        }
+        if let Ok((file, whole)) = rewrite(&self.path, &self.state) {
+            (self.file, self.whole, self.is_renamed) = (file, whole, true);
+        }
+        self.rewrite_at = next_rewrite(self.whole);
     }
 }
 
@@ -77,8 +100,15 @@ impl Store for FileStore {
                 None => _ = self.state.remove(key),
             }
         }
+        self.shrink();
         Ok(())
     }
+}
+
+/// The length at which a file of so many octets is written again.
+const fn next_rewrite(octets: u64) -> u64 {
+    let doubled = octets.saturating_mul(2);
+    if doubled < GROUPS_STATE_MIN { GROUPS_STATE_MIN } else { doubled }
 }
 
 /// Writes a state to a new file that takes the place of the old one.
@@ -182,7 +212,7 @@ mod tests {
         Change { key: key.to_owned(), value: Some(value.to_vec()) }
     }
 
-    fn folder(name: &str) -> PathBuf {
+    fn folder_of(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("lowmesh-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         folder
@@ -190,7 +220,7 @@ mod tests {
 
     #[test]
     fn what_was_committed_is_there_again_and_half_a_step_is_not() {
-        let folder = folder("groups-state");
+        let folder = folder_of("groups-state");
         let path = folder.join("state");
         let mut store = FileStore::open(&path).expect("a new file");
         store.commit(&[put("entity/a", b"\x01"), put("numbers", b"\x00\x02")]).expect("written");
@@ -212,8 +242,25 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_many_changes_does_not_grow_without_bound() {
+        let folder = folder_of("groups-growth");
+        let path = folder.join("state");
+        let mut store = FileStore::open(&path).expect("a new file");
+        let value = |step: u8| vec![step; 100_000];
+        for step in 0..100 {
+            store.commit(&[put("entity/a", &value(step))]).expect("written");
+            assert!(fs::metadata(&path).expect("a file").len() < 3 * GROUPS_STATE_MIN);
+        }
+        assert!(FileStore::open(&path).is_err(), "the new file is locked, too");
+        drop(store);
+        let state = FileStore::open(&path).and_then(|mut store| store.load());
+        assert_eq!(state, Ok(vec![("entity/a".to_owned(), value(99))]));
+        fs::remove_dir_all(folder).expect("ours");
+    }
+
+    #[test]
     fn a_file_has_one_store_at_a_time() {
-        let folder = folder("groups-lock");
+        let folder = folder_of("groups-lock");
         let path = folder.join("state");
         let first = FileStore::open(&path).expect("a new file");
         let error = FileStore::open(&path).expect_err("it is in use").to_string();

@@ -127,7 +127,7 @@ pub(super) fn real(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// The folder of a file.
-pub(super) fn folder(path: &Path) -> &Path {
+pub(crate) fn folder(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
