@@ -246,6 +246,9 @@ pub enum Fault {
     /// A number that is infinite or none.
     #[error("field {0:?} is not a finite number")]
     NotFinite(&'static str),
+    /// A base field and its field whose sum is infinite.
+    #[error("the sum of {0:?} and {1:?} is not a finite number")]
+    TooLarge(&'static str, &'static str),
 }
 
 /// What both writers ask of a pack: every number finite, and not too many records.

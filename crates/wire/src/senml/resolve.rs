@@ -81,18 +81,18 @@ impl<'a> Base<'a> {
         if !is_name(&name) {
             return Err(Fault::Name(name));
         }
-        let time = self.time + record.time.unwrap_or(0.0);
+        let time = sum_of("bt", self.time, "t", record.time.unwrap_or(0.0))?;
         // RFC 8428 s4.5.2: of a base and its field the one that is missing counts as zero.
         let value = match (&record.value, self.value) {
             (Some(Value::Number(number)), base) => {
-                Some(Value::Number(number + base.unwrap_or(0.0)))
+                Some(Value::Number(sum_of("bv", base.unwrap_or(0.0), "v", *number)?))
             }
             (None, Some(base)) if record.sum.is_none() => Some(Value::Number(base)),
             (value, _) => value.clone(),
         };
         let sum = match (record.sum, self.sum) {
             (None, None) => None,
-            (sum, base) => Some(sum.unwrap_or(0.0) + base.unwrap_or(0.0)),
+            (sum, base) => Some(sum_of("bs", base.unwrap_or(0.0), "s", sum.unwrap_or(0.0))?),
         };
         if value.is_none() && sum.is_none() {
             return Err(Fault::NoValue);
@@ -101,6 +101,17 @@ impl<'a> Base<'a> {
         let time = if time < RELATIVE_BELOW { now + time } else { time };
         Ok(Measurement { name, unit, value, sum, time, update_time: record.update_time })
     }
+}
+
+/// A field with its base. Both are finite, but their sum may lie beyond the largest number of binary64.
+fn sum_of(
+    base: &'static str,
+    base_value: f64,
+    field: &'static str,
+    value: f64,
+) -> Result<f64, Fault> {
+    let sum = base_value + value;
+    if sum.is_finite() { Ok(sum) } else { Err(Fault::TooLarge(base, field)) }
 }
 
 /// RFC 8428 s4.5.1: at least one character, only these, and a letter or digit first.

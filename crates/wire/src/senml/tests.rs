@@ -92,6 +92,19 @@ fn a_time_below_two_to_the_28_is_from_now_and_measurements_are_in_order() {
 }
 
 #[test]
+fn a_sum_with_a_base_that_is_infinite_is_refused_with_its_record() {
+    let huge = |base: &str, field: &str| {
+        let more = if field == "t" { r#","v":1"# } else { "" };
+        fault(&format!(r#"[{{"{base}":1e308,"n":"a","v":0}},{{"n":"b","{field}":1e308{more}}}]"#))
+    };
+    for (base, field) in [("bv", "v"), ("bs", "s"), ("bt", "t")] {
+        assert_eq!(huge(base, field), (1, Fault::TooLarge(base, field)));
+    }
+    let both = fault(r#"[{"bv":-1.7e308,"n":"a","v":-1.7e308}]"#);
+    assert_eq!(both, (0, Fault::TooLarge("bv", "v")));
+}
+
+#[test]
 fn a_record_that_breaks_a_rule_is_named_with_it() {
     assert_eq!(fault(r#"[{"v":1}]"#), (0, Fault::Name(String::new())));
     assert_eq!(fault(r#"[{"n":"-a","v":1}]"#), (0, Fault::Name("-a".into())));
