@@ -30,3 +30,13 @@ pub const STREAMS_PER_ADDRESS: usize = 4;
 
 /// Octets of a TCP connection that wait for room in its send buffer: ours, 256 KiB, twice the buffer of a Linux host.
 pub const STREAM_WAITING_OCTETS: usize = 256 * 1024;
+
+/// Octets that all TCP connections of a node hold: ours, 128 MiB, an eighth of what all can hold by their own bounds.
+pub const STREAMS_OCTETS_MAX: usize = 128 * 1024 * 1024;
+
+/// The same with one address: ours, 4 MiB, twice what four connections of a Linux host hold.
+pub const STREAMS_OCTETS_PER_ADDRESS: usize = 4 * 1024 * 1024;
+
+/// Connections whose peers have not finished the handshake: ours, a quarter of the table, and at least so many, so that
+/// peers behind slow links do not replace each other in a small table.
+pub const STREAMS_HALF_OPEN_MIN: usize = 16;

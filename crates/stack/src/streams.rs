@@ -15,8 +15,10 @@
 //! | bound | total | share of a peer's address | the next one |
 //! |---|---|---|---|
 //! | connections | [`StreamLimits::connections_max`] | [`StreamLimits::connections_per_address`] | a SYN gets a reset, an own request fails |
+//! | handshakes that a peer has not finished | a quarter of all, at least 16 | as for connections | replaces the oldest |
 //! | octets that wait for a send buffer | [`StreamLimits::waiting_octets_max`] a connection | its own connection | the connection is aborted |
 //! | buffers of a connection | those of its [`Profile`] | its own connection | see `lowmesh-tcp` |
+//! | octets that all hold | [`StreamLimits::octets_max`] | [`StreamLimits::octets_per_address`] | see `bounds` |
 //!
 //! An accepted connection is not read while half of its waiting octets are taken, so a peer that asks and does not read
 //! the answers is slowed down by its own window.
@@ -37,30 +39,13 @@ use lowmesh_wire::ipv6::Address;
 use lowmesh_wire::tcp::{Ends, Header, Segment};
 
 use crate::event::{Class, Peer};
-use crate::params::{
-    COAP_PORT, EPHEMERAL_PORTS, STREAM_WAITING_OCTETS, STREAMS_MAX, STREAMS_PER_ADDRESS,
-};
+use crate::params::{COAP_PORT, EPHEMERAL_PORTS};
 
-/// Bounds of the connections of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StreamLimits {
-    /// Connections at once.
-    pub connections_max: usize,
-    /// The same to and from one address.
-    pub connections_per_address: usize,
-    /// Octets of one connection that wait for room in its send buffer.
-    pub waiting_octets_max: usize,
-}
+pub use bounds::StreamLimits;
 
-impl Default for StreamLimits {
-    fn default() -> Self {
-        Self {
-            connections_max: STREAMS_MAX,
-            connections_per_address: STREAMS_PER_ADDRESS,
-            waiting_octets_max: STREAM_WAITING_OCTETS,
-        }
-    }
-}
+mod bounds;
+#[cfg(test)]
+mod tests;
 
 /// What the part has to say.
 #[derive(Debug)]
@@ -93,12 +78,16 @@ struct Stream {
     connection: Box<Connection>,
     own_address: Address,
     own_port: u16,
+    /// When it came into the table.
+    since: Instant,
     /// This end opened it.
     is_own: bool,
     /// Octets for the send buffer.
     waiting: VecDeque<u8>,
     /// It is to be closed when they have left.
     closes: bool,
+    /// Octets that it held when it was last quiet.
+    held: usize,
     /// When the part is to call it.
     due: Option<Instant>,
 }
@@ -112,6 +101,10 @@ pub(crate) struct Streams {
     next_port: u16,
     all: BTreeMap<Peer, Stream>,
     deadlines: BTreeSet<(Instant, Peer)>,
+    /// Connections whose peers have not finished the handshake, the oldest first.
+    half_open: BTreeSet<(Instant, Peer)>,
+    /// Octets that all connections hold.
+    held: usize,
     counters: StreamCounters,
     outbox: Outbox<Output>,
 }
@@ -132,6 +125,8 @@ impl Streams {
             next_port,
             all: BTreeMap::new(),
             deadlines: BTreeSet::new(),
+            half_open: BTreeSet::new(),
+            held: 0,
             counters: StreamCounters::default(),
             outbox: Outbox::new(),
         })
@@ -179,6 +174,7 @@ impl Streams {
             // The peer does not take what it asked for.
             self.input(now, peer, Input::Abort);
         }
+        self.keep_bounds(now, peer.0);
     }
     /// Ends a connection in order, behind the octets that wait.
     pub fn close(&mut self, now: Instant, peer: Peer) {
@@ -195,13 +191,17 @@ impl Streams {
     }
     /// A segment came to this node.
     pub fn on_segment(&mut self, now: Instant, received: &Received) {
-        let ends = Ends::V6(received.source, received.destination);
-        let Ok(Segment { header, payload }) = Segment::parse(&ends, received.octets()) else {
+        self.on_octets(now, received.source, received.destination, received.octets());
+        self.keep_bounds(now, received.source);
+    }
+    fn on_octets(&mut self, now: Instant, source: Address, destination: Address, octets: &[u8]) {
+        let ends = Ends::V6(source, destination);
+        let Ok(Segment { header, payload }) = Segment::parse(&ends, octets) else {
             self.counters.malformed += 1;
             return;
         };
-        let own = (received.destination, header.destination_port);
-        let peer = (received.source, header.source_port);
+        let own = (destination, header.destination_port);
+        let peer = (source, header.source_port);
         let of_peer = self.all.get(&peer).filter(|one| (one.own_address, one.own_port) == own);
         let yields = of_peer.is_some_and(|one| one.connection.yields_to(&header));
         if of_peer.is_some() && !yields {
@@ -211,6 +211,7 @@ impl Streams {
             self.remove(peer);
         }
         if self.accepts(own.1, peer, &header) {
+            self.admit_half_open(now, peer);
             self.insert(now, own, peer, false);
             self.input(now, peer, Input::Listen);
             return self.input(now, peer, Input::Segment { header: &header, payload });
@@ -227,12 +228,6 @@ impl Streams {
         let opens = control.syn && !control.ack && !control.rst;
         opens && own_port == COAP_PORT && !self.all.contains_key(&peer) && self.takes(peer)
     }
-    /// Whether there is room for one more connection with the address of a peer.
-    fn takes(&self, peer: Peer) -> bool {
-        let of_address = self.all.range((peer.0, 0)..=(peer.0, u16::MAX)).count();
-        self.all.len() < self.limits.connections_max
-            && of_address < self.limits.connections_per_address
-    }
     fn ephemeral_port(&mut self) -> u16 {
         // RFC 6335 s6: a peer's name has one connection, so a port that is used twice has two peers.
         let port = self.next_port;
@@ -248,8 +243,10 @@ impl Streams {
             Config { initial: Some(numbers), ..Config::new(self.profile, own_port, peer.1) };
         let connection = Connection::new(config, &mut self.rng).expect("the profile was checked");
         let connection = Box::new(connection);
-        let (waiting, closes, due) = (VecDeque::new(), false, None);
-        let stream = Stream { connection, own_address, own_port, is_own, waiting, closes, due };
+        let (waiting, closes, held, due) = (VecDeque::new(), false, 0, None);
+        let since = now;
+        let stream =
+            Stream { connection, own_address, own_port, since, is_own, waiting, closes, held, due };
         self.all.insert(peer, stream);
     }
     fn remove(&mut self, peer: Peer) {
@@ -257,6 +254,8 @@ impl Streams {
         if let Some(due) = stream.due {
             self.deadlines.remove(&(due, peer));
         }
+        self.half_open.remove(&(stream.since, peer));
+        self.held -= stream.held;
         self.counters.sent.merge(&stream.connection.counters());
     }
 
@@ -272,6 +271,9 @@ impl Streams {
             if let Some(done) = stream.connection.poll_output() {
                 self.take(peer, done);
             } else if !stream.advance(now, self.limits.waiting_octets_max) {
+                let held = stream.waiting.len() + stream.connection.held();
+                self.held = self.held - stream.held + held;
+                stream.held = held;
                 let due = stream.connection.next_deadline();
                 if due != stream.due {
                     let old = core::mem::replace(&mut stream.due, due);
@@ -291,6 +293,9 @@ impl Streams {
             }
             Done::Established => {
                 self.counters.established += 1;
+                if let Some(stream) = self.all.get(&peer) {
+                    self.half_open.remove(&(stream.since, peer));
+                }
                 self.outbox.push(Output::Connected { peer });
             }
             Done::Data(octets) => self.outbox.push(Output::Octets { peer, octets }),

@@ -85,7 +85,6 @@ impl Receiver {
         !self.out_of_order.is_empty()
     }
     /// Octets that it holds, read or not.
-    #[cfg(test)]
     pub(crate) fn held(&self) -> usize {
         self.buffer.len() + self.out_of_order.iter().map(|range| range.data.len()).sum::<usize>()
     }

@@ -270,6 +270,10 @@ impl Connection {
     pub fn readable(&self) -> usize {
         self.flow.as_ref().map_or(0, |flow| flow.receiver.unread())
     }
+    /// Octets in its buffers: those that the peer has not acknowledged, those not read, and those behind a hole.
+    pub fn held(&self) -> usize {
+        self.flow.as_ref().map_or(0, |flow| flow.sender.held() + flow.receiver.held())
+    }
     /// What its sender has counted, also after the end.
     pub fn counters(&self) -> SendCounters {
         self.flow.as_ref().map_or(self.final_counters, |flow| flow.sender.counters())

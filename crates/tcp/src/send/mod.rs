@@ -222,6 +222,10 @@ impl Sender {
     pub(crate) fn room(&self) -> usize {
         (self.profile.send_buffer_octets as usize).saturating_sub(self.buffer.len())
     }
+    /// Octets that were written and are not acknowledged.
+    pub(crate) fn held(&self) -> usize {
+        self.buffer.len()
+    }
     /// True when the peer has acknowledged our FIN.
     pub(crate) fn is_fin_acknowledged(&self) -> bool {
         self.fin.is_some_and(|fin| self.una > fin)
