@@ -28,7 +28,7 @@ const WAIT: Duration = Duration::from_secs(90);
 /// How long a request to a group waits for answers by default: DEFAULT_LEISURE (RFC 7252 s8.2), 5 s, and a round
 /// trip.
 const GROUP_WAIT: Duration = Duration::from_secs(8);
-const KEY_HINT: &str = "are --identity and --psk what the server knows?";
+const KEY_HINT: &str = "does the server know this --identity and --psk?";
 
 /// How to reach the server.
 #[derive(Debug, clap::Args)]
@@ -102,7 +102,7 @@ fn block(text: &str) -> Result<Exponent, String> {
 /// Reads a URI of any scheme.
 pub fn uri(text: &str) -> Result<Uri, Failure> {
     text.parse().map_err(|error| {
-        let message = format!("{text:?} is no URI for CoAP: {error}");
+        let message = format!("{text:?} is not a CoAP URI: {error}");
         Failure::usage(message, "write it as in coap://[::1]/hello")
     })
 }
@@ -203,7 +203,7 @@ impl Args {
         }
         let group = address.ip().is_multicast();
         if group && uri.scheme == Scheme::Coaps {
-            return Err(Failure::usage("DTLS reaches no groups", "ask them with coap://"));
+            return Err(Failure::usage("DTLS cannot reach a group", "use coap:// for a group"));
         }
         Ok(Target { uri, address, group })
     }

@@ -117,7 +117,7 @@ pub fn execute(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         pairs.into_iter().map(|pair| Compared { rows: rows(&pair, &args.metrics), pair }).collect();
     if compared.iter().all(|one| one.rows.iter().all(|row| row.found.is_none())) {
         let message = format!("no pair of runs has {}", args.metrics.join(" or "));
-        let hint = "a metric is absent where a run has nothing to compute it from";
+        let hint = "a metric is absent if a run has no data for it";
         return Err(Failure::usage(message, hint));
     }
     let comparisons = judge_together(&mut compared);
@@ -229,11 +229,11 @@ fn write_text(
         0 => {}
         1 => writeln!(
             out,
-            "1 more interval excludes zero; among {comparisons} comparisons that can be chance"
+            "1 more interval excludes zero; with {comparisons} comparisons this can be chance"
         )?,
         n => writeln!(
             out,
-            "{n} more intervals exclude zero; among {comparisons} comparisons that can be chance"
+            "{n} more intervals exclude zero; with {comparisons} comparisons this can be chance"
         )?,
     }
     match rows().filter(|row| row.hidden).count() {

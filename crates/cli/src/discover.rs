@@ -119,8 +119,8 @@ fn read(from: Peer, document: &str) -> Result<Vec<Link<'_>>, Failure> {
 
 fn no_links(from: Peer, why: &str) -> Failure {
     Failure::Own {
-        message: format!("what {from} has sent is no list of links: {why}"),
-        hint: Some("`lowmesh get` shows it as it is".to_owned()),
+        message: format!("the response of {from} is not a list of links: {why}"),
+        hint: Some("`lowmesh get` shows the response unchanged".to_owned()),
     }
 }
 

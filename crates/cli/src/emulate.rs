@@ -134,7 +134,7 @@ fn stop_at_interrupt() -> Result<Arc<AtomicBool>, Failure> {
         flag.store(true, Ordering::Relaxed);
         waited
     });
-    is_ready.recv().map_err(|_| Failure::own("signals cannot be watched"))?;
+    is_ready.recv().map_err(|_| Failure::own("cannot wait for signals"))?;
     Ok(stop)
 }
 
@@ -149,7 +149,7 @@ impl From<OpenError> for Failure {
             }
             OpenError::NoIp => "install iproute2",
             OpenError::Exists(_) => {
-                "choose another with --name; `ip netns delete` removes one that a killed program has left"
+                "choose another with --name; `ip netns delete` removes a namespace that a killed program has left"
             }
             OpenError::Command { .. } => "are you root, and is /run/netns writable?",
         };

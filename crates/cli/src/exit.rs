@@ -57,7 +57,7 @@ impl Exit {
             Self::Security => "keys or certificates do not fit",
             Self::Partial => "some members of a group failed, and others did not",
             Self::Interrupted => "interrupted with Ctrl-C; finished runs are in the store",
-            Self::Command(_) => "that of the program",
+            Self::Command(_) => "the exit code of the program",
         }
     }
 

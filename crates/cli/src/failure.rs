@@ -81,8 +81,8 @@ impl Failure {
     }
     /// No answer from a whole group.
     pub fn no_member() -> Self {
-        let hint = "are there members on this link? [ff02::fd%25eth0] says which link";
-        Self::no_answer("nobody of the group answered", hint)
+        let hint = "are there members on this link? [ff02::fd%25eth0] selects the link";
+        Self::no_answer("no member of the group answered", hint)
     }
 
     /// Writes it to stderr.
@@ -127,9 +127,9 @@ impl Failure {
 impl From<BindError> for Failure {
     fn from(error: BindError) -> Self {
         let hint = match &error {
-            BindError::InUse(_) => "choose another with --port, or end the program that has it",
+            BindError::InUse(_) => "choose another with --port, or end the program that uses it",
             BindError::Denied(_) => {
-                "ports below 1024 are for the system; choose another with --port"
+                "ports below 1024 need a privilege of the system; choose another with --port"
             }
             BindError::NotOurs(_) => "`ip address` lists the addresses of this machine",
             BindError::Other { .. } => "is the network up?",
@@ -142,11 +142,11 @@ impl From<ResolveError> for Failure {
     fn from(error: ResolveError) -> Self {
         let hint = match &error {
             ResolveError::Zone(_) | ResolveError::NoZone(_) => {
-                "name a link of this machine behind the address, as in [ff02::fd%25eth0]"
+                "add a network interface of this machine to the address, as in [ff02::fd%25eth0]"
             }
-            ResolveError::ZoneTooMany(..) => "only addresses of one link have a zone",
+            ResolveError::ZoneTooMany(..) => "only link-local addresses and groups have a zone",
             ResolveError::Unknown { .. } | ResolveError::NoAddress(_) | ResolveError::NoName(_) => {
-                "give a name that is known here, an IPv4 address, or [an IPv6 address]"
+                "give a name that this machine can resolve, an IPv4 address, or [an IPv6 address]"
             }
         };
         Self::usage(error, hint)
@@ -164,10 +164,14 @@ impl From<OpenError> for Failure {
         let hint = match &error {
             OpenError::Read { .. } => "--oscore takes a file of `keyword,encoding,value` lines",
             OpenError::HardLinks { .. } => "`find DIR -samefile FILE` shows the other names",
-            OpenError::Configuration { .. } => "coap-oscore-conf(5) of libcoap has the form",
-            OpenError::Group { .. } => "`lowmesh_oscore::group::Configuration` has the form",
+            OpenError::Configuration { .. } => {
+                "coap-oscore-conf(5) of libcoap describes the format"
+            }
+            OpenError::Group { .. } => {
+                "`lowmesh_oscore::group::Configuration` describes the format"
+            }
             OpenError::SameGroup { .. } => "give each group a group_id of its own",
-            OpenError::Store(_) => "the state of a security context lies beside its file",
+            OpenError::Store(_) => "the state of a security context is stored next to its file",
         };
         Self::usage(error, hint)
     }
@@ -179,7 +183,7 @@ impl From<ConnectError> for Failure {
             ConnectError::Resolve(error) => error.into(),
             ConnectError::Tls(error) => error.into(),
             ConnectError::NoTrust(_) => Self::usage(error, "give --cafile FILE"),
-            ConnectError::Group(_) => Self::usage(error, "ask them with coap://"),
+            ConnectError::Group(_) => Self::usage(error, "use coap:// for a group"),
             ConnectError::Datagrams(_) => Self::usage(error, "use coap+tcp"),
             ConnectError::Connect { .. } | ConnectError::Upgrade(_) => Self::no_answer(
                 error,

@@ -170,7 +170,7 @@ fn with_ending(name: &Path, ending: &str) -> PathBuf {
 /// Writes new files for their owner only, all or none, and prints their names.
 fn write(files: &[(&PathBuf, String)], out: &mut impl Write) -> Result<(), Failure> {
     if let Some((file, _)) = files.iter().find(|(file, _)| file.symlink_metadata().is_ok()) {
-        let message = format!("{} exists, and a key is never replaced", file.display());
+        let message = format!("{} exists, and lowmesh never overwrites a key", file.display());
         return Err(Failure::usage(message, "give another name, or remove the old file"));
     }
     for (file, contents) in files {

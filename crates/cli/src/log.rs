@@ -69,7 +69,7 @@ fn append(path: &Path) -> Result<File, Failure> {
     let file = OpenOptions::new().append(true).create(true).open(path);
     file.map_err(|error| {
         let message = format!("cannot write {}: {error}", path.display());
-        Failure::usage(message, "--log=FILE takes a file in a folder that is there")
+        Failure::usage(message, "--log=FILE takes a file in an existing folder")
     })
 }
 
@@ -121,7 +121,7 @@ fn write(
     while let Ok(line) = lines.recv() {
         let missing = lost.swap(0, Ordering::Relaxed);
         if missing > 0 {
-            say!("{missing} requests are missing in the log: {name} takes them too slowly");
+            say!("{missing} requests are missing from the log: {name} is too slow");
         }
         match target.write_all(line.as_bytes()) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {

@@ -37,7 +37,7 @@ pub fn execute(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
     let builds = into.builds()?;
     let all: usize = builds.iter().map(|build| build.runs).sum();
     let (runs, from) = (counted(taken, "run"), counted(stores.len(), "store"));
-    writeln!(out, "{runs} taken from {from}; {} holds {all}", args.into.display())?;
+    writeln!(out, "{runs} copied from {from}; {} holds {all}", args.into.display())?;
     for line in lines {
         writeln!(out, "{line}")?;
     }

@@ -110,8 +110,11 @@ async fn follow(
             Some(state) => state?,
             None => {
                 // RFC 7641 s4.1 and s4.2: no Observe option, no observation, from now on.
-                let never =
-                    if shown > 1 { "ends the observation" } else { "does not observe this" };
+                let never = if shown > 1 {
+                    "ends the observation"
+                } else {
+                    "accepts no observation of this resource"
+                };
                 say!("the server {never}; no more notifications will come");
                 return Ok(());
             }

@@ -62,7 +62,7 @@ pub fn execute(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
         if target.group {
             // RFC 7252 s8.1: no CON goes to a group.
             let hint = "`lowmesh discover` finds its members";
-            return Err(Failure::usage("a group is not pinged, but each of its members", hint));
+            return Err(Failure::usage("a group cannot be pinged; ping each of its members", hint));
         }
         let (mut tally, mut loss) = (Tally::default(), None);
         let result = tokio::select! {

@@ -166,10 +166,7 @@ fn secure_port(port: u16) -> Result<u16, Failure> {
     match port {
         0 => Ok(0),
         port => port.checked_add(1).ok_or_else(|| {
-            Failure::usage(
-                "behind port 65535 there is none for coaps",
-                "choose another with --port",
-            )
+            Failure::usage("there is no port above 65535 for coaps", "choose another with --port")
         }),
     }
 }

@@ -155,7 +155,10 @@ fn chosen<'p>(args: &Args, paper: &'p Paper) -> Result<Vec<&'p Claim>, Failure> 
     let find = |id: &String| {
         paper.claim(id).ok_or_else(|| Failure::Usage {
             message: format!("{} has no claim `{id}`", paper.name),
-            hint: paper.claims.first().map(|claim| format!("claims are called as `{}`", claim.id)),
+            hint: paper
+                .claims
+                .first()
+                .map(|claim| format!("claims have names such as `{}`", claim.id)),
         })
     };
     args.claims.iter().map(find).collect()

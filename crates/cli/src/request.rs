@@ -52,8 +52,8 @@ async fn ask(args: &Args, request: Request<'_>, out: &mut impl Write) -> Result<
 /// Shows the answers of a group, each as it comes, until the time is over.
 async fn gather(args: &Args, request: Request<'_>, out: &mut impl Write) -> Result<(), Failure> {
     if args.answer.output.is_some() {
-        let message = "the answers of a group do not go into one file";
-        return Err(Failure::usage(message, "--json prints them one a line"));
+        let message = "one file cannot hold the responses of a group";
+        return Err(Failure::usage(message, "--json prints one response per line"));
     }
     let mut exchange = request.begin_group(group_patience(args.message.timeout)).await?;
     let (mut answers, mut refusal) = (0, None);

@@ -66,10 +66,10 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
         run.trace_hash, stored.run.trace_hash
     );
     let hint = if same_build {
-        format!("this program, {own}, stored it: was the file changed since?")
+        format!("this program, {own}, stored it: has the file changed since?")
     } else {
         format!(
-            "it was stored by {kept}, and this program is {own}: build the former to repeat the run"
+            "it was stored by {kept}, and this program is {own}: use the former to repeat the run"
         )
     };
     Err(Failure::Own { message, hint: Some(hint) })

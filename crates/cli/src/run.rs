@@ -301,7 +301,8 @@ fn failed_runs(args: &Args, plan: &Plan, ended: &Ended) -> Result<(), Failure> {
 
 fn counts(failed: usize, finished: usize, skipped: usize) -> String {
     let all = failed + finished + skipped;
-    let skipped = if skipped == 0 { String::new() } else { format!(", {skipped} were not begun") };
+    let skipped =
+        if skipped == 0 { String::new() } else { format!(", {skipped} were not started") };
     format!("{failed} of {all} runs failed{skipped}")
 }
 

@@ -26,7 +26,7 @@ pub fn location(flag: Option<&Path>) -> Result<PathBuf, Failure> {
         Some(data.join("lowmesh").join("runs"))
     };
     named(flag).or_else(own).ok_or_else(|| Failure::Usage {
-        message: "there is no folder to keep runs in".to_owned(),
+        message: "there is no folder for stored runs".to_owned(),
         hint: Some("name one with --store DIR or LOWMESH_STORE".to_owned()),
     })
 }
@@ -39,7 +39,7 @@ pub fn kept(flag: Option<&Path>) -> Kept {
 /// Refuses a store that cannot take runs, before any is made.
 pub fn check_writable(store: &Store) -> Result<(), Failure> {
     place::check_folder(store.folder()).map_err(|why| {
-        let message = format!("cannot keep runs in {}: {why}", store.folder().display());
+        let message = format!("cannot store runs in {}: {why}", store.folder().display());
         Failure::usage(message, "name another folder with --store DIR or LOWMESH_STORE")
     })
 }

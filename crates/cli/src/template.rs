@@ -90,7 +90,7 @@ fn option(text: &str) -> Result<(OptionNumber, Vec<u8>), String> {
         }),
     };
     let number = number.ok_or_else(|| {
-        format!("{name:?} is no option: give a number, up to 65535, or a name such as etag")
+        format!("{name:?} is not an option: give a number, up to 65535, or a name such as etag")
     })?;
     if let Some(digits) = value.strip_prefix("0x") {
         return octets(digits).map(|value| (number, value));
@@ -115,7 +115,7 @@ fn token(text: &str) -> Result<Token, String> {
 }
 
 fn octets(digits: &str) -> Result<Vec<u8>, String> {
-    let wrong = || "behind 0x come two hexadecimal digits for each octet".to_owned();
+    let wrong = || "after 0x, write two hexadecimal digits for each octet".to_owned();
     let pairs = digits.as_bytes().chunks(2);
     let octet = |pair: &[u8]| {
         let text = std::str::from_utf8(pair).ok().filter(|text| text.len() == 2)?;

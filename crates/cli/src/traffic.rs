@@ -40,7 +40,9 @@ fn line(traffic: &Traffic<'_>) -> String {
         }),
     };
     // DTLS hands on whatever its peer has sent.
-    text.unwrap_or_else(|error| format!("{} octets that are no message: {error}", bytes.len()))
+    text.unwrap_or_else(|error| {
+        format!("{} octets that are not a CoAP message: {error}", bytes.len())
+    })
 }
 
 /// Methods and signals by their names, answers by their numbers.
@@ -119,6 +121,6 @@ mod tests {
 
     #[test]
     fn what_is_no_message_says_so() {
-        assert!(told(None, &[0x40]).starts_with("1 octets that are no message: "));
+        assert!(told(None, &[0x40]).starts_with("1 octets that are not a CoAP message: "));
     }
 }

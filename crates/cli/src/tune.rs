@@ -106,7 +106,7 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     let store = Store::open(&store::location(args.store.as_deref())?)?;
     store::check_writable(&store)?;
     if !args.quiet {
-        say!("{} runs at most, kept in {}", plan.runs(), store.folder().display());
+        say!("at most {} runs, stored in {}", plan.runs(), store.folder().display());
         store::tell_others(&store)?;
     }
     let style = if args.quiet { Style::None } else { args.progress };
@@ -207,7 +207,7 @@ fn write(out: &mut dyn Write, tuned: &Tuned) -> io::Result<()> {
             verdict.to_owned(),
         ])
     });
-    writeln!(out, "\nthe best one less the others, paired by seed, ± 95 % CI:\n")?;
+    writeln!(out, "\nthe best set minus the others, paired by seed, ± 95 % CI:\n")?;
     let gain = if tuned.objective.falls() { "gain (less delay)" } else { "gain" };
     write_table(out, ["", gain, "tdr", "delay_p95_ms", "verdict"], gains)?;
     let best = tuned.best.to_toml();

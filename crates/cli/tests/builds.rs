@@ -119,7 +119,7 @@ fn merged_stores_keep_two_builds_apart_and_say_so() {
     succeed(&["run", &file, "--store", &ours, "--quiet"]);
     let (text, messages) = succeed(&["merge", &ours, &theirs, "--into", &into]);
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines[0], format!("4 runs taken from 2 stores; {into} holds 4"));
+    assert_eq!(lines[0], format!("4 runs copied from 2 stores; {into} holds 4"));
     assert!(
         lines[1].starts_with(&format!("{ours}: 2 runs of build {}", short_build_id())),
         "{text}"

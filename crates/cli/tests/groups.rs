@@ -98,7 +98,11 @@ fn an_entity_is_created_listed_shown_changed_and_deleted() {
     let shown = building.json(&["show", "room"]);
     assert_eq!(shown["members"].as_array().map(Vec::len), Some(3), "{shown}");
     assert_eq!(shown["members"][2]["uri"], third);
-    building.refused(&["update", "room", "--remove", "coap://[::1]/x"], 2, &["no member of room"]);
+    building.refused(
+        &["update", "room", "--remove", "coap://[::1]/x"],
+        2,
+        &["not a member of room"],
+    );
 
     building.done(&["delete", "room"]);
     building.refused(&["show", "room"], 4, &["4.04", "no such entity"]);
@@ -163,7 +167,7 @@ fn a_member_that_is_killed_has_a_line_with_its_reason_and_the_code_is_7() {
     building.refused(
         &["query", "room", "--enr", "3", "--deadline", "3s"],
         5,
-        &["5.04", "2 of 3 members answered, 3 must", &format!("\n  {gone}: 5.04")],
+        &["5.04", "2 of 3 members answered, 3 are needed", &format!("\n  {gone}: 5.04")],
     );
 }
 
@@ -213,7 +217,7 @@ fn bad_input_is_one_clear_refusal_with_a_line_for_each_member() {
         (&["create", "a", &one, &two, "--ect", "multicast"], &["4.09", "mixed paths", "port"]),
         (&["create", "a", "/e/room", "--ect", "multicast"], &["4.09", "entity in a group"]),
         (&["query", "none"], &["4.04", "no such entity"]),
-        (&["query", "room", "--only", &building.uri(3, "/s/t.txt")], &["4.04", "no member"]),
+        (&["query", "room", "--only", &building.uri(3, "/s/t.txt")], &["4.04", "not a member"]),
         (&["update", "room", "--enr", "9"], &["4.00", "more than the 3 members"]),
         (&["delete", "none"], &["4.04"]),
     ] {

@@ -96,7 +96,7 @@ fn places_with_a_column_too_many_are_refused_with_line_and_column() {
     let text = "name = \"x\"\n[topology]\nkind = \"positions\"\nfile = \"places.csv\"\n";
     let file = folder.write("x.toml", text);
     let error = refused(&folder, &file, &[]);
-    assert!(error.starts_with("places.csv:3:5: `3` stands after the last field"), "{error}");
+    assert!(error.starts_with("places.csv:3:5: `3` follows the last field"), "{error}");
 }
 
 #[test]

@@ -353,7 +353,7 @@ fn a_server_answers_a_group_that_a_flag_names_within_its_leisure() {
     let ended = lowmesh(&["serve", "--demo", "-a", "::1", "--port", "0", "--group", "ff02::77"]);
     let stderr = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(2), "{stderr}");
-    assert!(stderr.contains("no UDP socket takes datagrams to ff02::77"), "{stderr}");
+    assert!(stderr.contains("no UDP socket receives datagrams to ff02::77"), "{stderr}");
 }
 
 #[test]

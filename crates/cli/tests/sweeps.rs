@@ -95,7 +95,7 @@ fn two_shards_joined_are_one_run_byte_for_byte() {
     assert_eq!((stored(&one).len(), stored(&two).len()), (6, 6));
     let output = lowmesh(&["merge", &one, &two, "--into", &joined]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stdout(&output).starts_with("12 runs taken from 2 stores"), "{}", stdout(&output));
+    assert!(stdout(&output).starts_with("12 runs copied from 2 stores"), "{}", stdout(&output));
     let expected = sweep(&file, &whole, &["--out", &folder.path("a")]);
     assert_eq!(stored(&joined), stored(&whole));
     let dry = stdout(&lowmesh(&["run", &file, "--store", &joined, "-n"]));

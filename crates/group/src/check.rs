@@ -155,7 +155,7 @@ impl Check {
             }
         }
         if common.is_some_and(|common| common.is_empty()) {
-            let detail = format!("no format that all members have; {}", self.listing());
+            let detail = format!("the members have no common format; {}", self.listing());
             return Err(Refusal::new(Code::NOT_ACCEPTABLE, "no common format", detail));
         }
         Ok(())
@@ -195,7 +195,7 @@ pub(crate) fn check_paths(profile: &Profile, targets: &[Target]) -> Result<(), R
     let mut first: Option<(&Target, &Uri)> = None;
     for target in targets {
         let Target::Resource(uri) = target else {
-            let detail = format!("er: {target} is an entity, and ect=multicast asks nodes");
+            let detail = format!("er: {target} is an entity, which ect=multicast cannot reach");
             return refuse("entity in a group", detail);
         };
         if uri.scheme != Scheme::Coap {

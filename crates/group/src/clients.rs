@@ -44,7 +44,7 @@ impl Clients {
         dispatch: &mut Dispatch,
     ) -> Result<bool, Rejected> {
         if self.open.contains_key(&request) {
-            return Err(Rejected::Taken { what: "request", why: "another one has this name" });
+            return Err(Rejected::Taken { what: "request", why: "another request has this name" });
         }
         let share = self.shares.get(&client).map_or(0, |share| share.requests);
         if self.open.len() >= REQUESTS_MAX || share >= REQUESTS_A_CLIENT_MAX {

@@ -115,7 +115,7 @@ fn too_few(
     failures: &[(String, Reason)],
 ) -> Refusal {
     let needed = question.replies.max(1);
-    let mut detail = format!("{count} of {asked} members answered, {needed} must");
+    let mut detail = format!("{count} of {asked} members answered, {needed} are needed");
     for (label, reason) in failures {
         write!(detail, "; {label}: {} {reason}", reason.code()).expect("a String takes everything");
     }

@@ -87,7 +87,7 @@ impl Condition {
             "band" => self.band = true,
             _ => {
                 let known = "there are c.pmin, c.pmax, c.gt, c.lt, c.st and c.band";
-                return Err(Refusal::field(format!("\"c.{key}\" is no condition here; {known}")));
+                return Err(Refusal::field(format!("\"c.{key}\" is not a condition; {known}")));
             }
         }
         Ok(())
@@ -218,7 +218,7 @@ mod tests {
             ("c.st=-1", "above 0"),
             ("c.gt=NaN", "c.gt"),
             ("c.band", "needs c.gt"),
-            ("c.edge=1", "no condition here"),
+            ("c.edge=1", "not a condition"),
         ] {
             let refusal = condition(query).expect_err(query);
             assert!(refusal.detail.contains(says), "{query}: {}", refusal.detail);

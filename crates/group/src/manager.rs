@@ -200,7 +200,7 @@ impl Manager {
     fn idle(&self, name: &str) -> Result<u64, Refusal> {
         let (id, entity) = self.live(name)?;
         if entity.pending.is_some() || self.checks.updates(id) {
-            let detail = "another change of the entity is under way: try again when it is over";
+            let detail = "another change of the entity is in progress: try again later";
             return Err(Refusal::new(Code::CONFLICT, "entity busy", detail));
         }
         Ok(id)
@@ -231,7 +231,7 @@ impl Manager {
                 if !parents.is_empty() {
                     let detail =
                         format_args!("members of {}: change them first", parents.join(", "));
-                    let detail = alloc::format!("it is among the {detail}");
+                    let detail = alloc::format!("the entity is among the {detail}");
                     return Err(Refusal::new(Code::CONFLICT, "entity is a member", detail));
                 }
                 let pending = Some(Pending { request, kind: Change::Delete });
@@ -324,7 +324,7 @@ impl Manager {
         all.extend(query(&message.options)?);
         let mut draft = self.draft(all, Use::Creation)?;
         let Some(targets) = draft.members.take() else {
-            return Err(Refusal::field("er: the members are missing, a list of URIs"));
+            return Err(Refusal::field("er: the list of the URIs of members is missing"));
         };
         let name = match draft.name.take() {
             Some(name) if self.entities.id(&name).is_some() || self.checks.reserves(&name) => {

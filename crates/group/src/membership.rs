@@ -183,7 +183,7 @@ impl Membership {
     ) {
         // S002 s2.3.2: the manager verifies that members have joined. One that cannot list its groups is believed.
         if answer.as_ref().ok().and_then(|message| lists(message, group)) == Some(false) {
-            self.fail(Reason::Unusable("it accepts the group, and does not list it"), now, rng);
+            self.fail(Reason::Unusable("it accepts the group, but does not list it"), now, rng);
         } else {
             self.confirm(now, rng);
         }

@@ -177,7 +177,7 @@ fn readings(label: &str, message: &Message) -> Result<Vec<Reading>, Reason> {
         }
         Some(_) => return Ok(vec![of_octets(label, payload)]),
     };
-    let unusable = || Reason::Unusable("the answer is not SenML, as its format says");
+    let unusable = || Reason::Unusable("the answer is not SenML, although its format is");
     let measurements = resolve(&pack.map_err(|_| unusable())?, 0.0).map_err(|_| unusable())?;
     let reading = |one: lowmesh_wire::senml::Measurement| {
         let name = format!("{label}/{}", one.name);

@@ -377,7 +377,7 @@ pub(crate) fn plan(entity: &Entity, draft: &Draft, writes: bool) -> Result<Plan,
     }
     for target in draft.members.iter().flatten() {
         if !members.iter().any(|(_, member)| member == target) {
-            let detail = alloc::format!("er: {target} is no member of {:?}", entity.name);
+            let detail = alloc::format!("er: {target} is not a member of {:?}", entity.name);
             return Err(Refusal::new(Code::NOT_FOUND, "unknown member", detail));
         }
     }

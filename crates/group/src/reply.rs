@@ -24,7 +24,7 @@ pub(crate) fn check_accept(message: &Message) -> Result<(), Refusal> {
     match accept(message).filter(|format| !FORMATS.contains(format)) {
         None => Ok(()),
         Some(format) => {
-            let detail = alloc::format!("Accept {}: there are 0, 110 and 112", format.0);
+            let detail = alloc::format!("Accept {}: the formats are 0, 110 and 112", format.0);
             Err(Refusal::new(Code::NOT_ACCEPTABLE, "format of results", detail))
         }
     }
@@ -32,7 +32,7 @@ pub(crate) fn check_accept(message: &Message) -> Result<(), Refusal> {
 
 /// 4.04: no entity of this name.
 pub(crate) fn not_found() -> Refusal {
-    Refusal::new(Code::NOT_FOUND, "no such entity", "GET /e lists those that there are")
+    Refusal::new(Code::NOT_FOUND, "no such entity", "GET /e lists the existing ones")
 }
 
 /// 4.05, with the methods that there are.
@@ -52,7 +52,7 @@ pub(crate) fn profile_response(
         Some(ContentFormat::CBOR) => (ContentFormat::CBOR, document::to_cbor(&fields)),
         None | Some(ContentFormat::TEXT_PLAIN) => return Ok(described(entity, Code::CONTENT)),
         Some(other) => {
-            let detail = alloc::format!("Accept {}: there are 0, 50 and 60", other.0);
+            let detail = alloc::format!("Accept {}: the formats are 0, 50 and 60", other.0);
             return Err(Refusal::new(Code::NOT_ACCEPTABLE, "format of profiles", detail));
         }
     };

@@ -58,7 +58,8 @@ pub(crate) fn links<'a>(
         .map(|argument| core::str::from_utf8(argument).ok().and_then(Filter::parse))
         .collect();
     let filters = filters.ok_or_else(|| {
-        let detail = "an argument of the query is no filter: rt=core.entity is one (RFC 6690 s4.1)";
+        let detail =
+            "an argument of the query is not a filter such as rt=core.entity (RFC 6690 s4.1)";
         Refusal::new(Code::BAD_REQUEST, "malformed filter", detail)
     })?;
     let mut document = String::new();
@@ -128,7 +129,7 @@ pub(crate) fn selection(entity: &Entity, message: &Message) -> Result<Vec<Target
             |member: &&Member| member.target.label() == *name || member.target.to_string() == *name;
         let member = entity.members.iter().find(is_named);
         member.map(|member| member.target.clone()).ok_or_else(|| {
-            let detail = alloc::format!("{name:?} is no member of {:?}", entity.name);
+            let detail = alloc::format!("{name:?} is not a member of {:?}", entity.name);
             Refusal::new(Code::NOT_FOUND, "unknown member", detail)
         })
     };

@@ -104,7 +104,7 @@ impl Target {
             let uri = format!("{MANAGER}/{path}").parse::<Uri>();
             let uri = uri.map_err(|error| format!("{text:?}: {error}"))?;
             return Self::entity(uri)
-                .ok_or_else(|| format!("{text:?} is no entity: /{ROOT}/NAME is one"));
+                .ok_or_else(|| format!("{text:?} is not the URI of an entity, /{ROOT}/NAME"));
         }
         let uri: Uri = text.parse().map_err(|error| format!("{text:?}: {error}"))?;
         if matches!(uri.host, Host::V6(address, _) if address.is_multicast())
@@ -114,7 +114,7 @@ impl Target {
         }
         if own.iter().any(|own| own.is_of(&uri)) {
             return Self::entity(uri)
-                .ok_or_else(|| format!("{text:?} is on this manager and no entity"));
+                .ok_or_else(|| format!("{text:?} is on this manager, but is not an entity"));
         }
         Ok(Self::Resource(uri))
     }

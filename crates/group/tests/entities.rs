@@ -81,7 +81,7 @@ fn one_answer_is_enough_for_enr_1_and_a_dead_member_shows_in_the_list() {
     assert!(list.ends_with("fd00::1/s/t ! 5.04 silent\n"), "{list}");
     let (code, detail) = refused(&mut world, Code::GET, "e/room?enr=3&deadline=500", "");
     assert_eq!(code, Code::GATEWAY_TIMEOUT);
-    assert_eq!(detail, "2 of 3 members answered, 3 must; fd00::1/s/t: 5.04 silent");
+    assert_eq!(detail, "2 of 3 members answered, 3 are needed; fd00::1/s/t: 5.04 silent");
 }
 
 #[test]
@@ -128,14 +128,14 @@ fn bad_requests_name_the_field_and_what_is_allowed() {
     let mixed =
         "{\"er\":[\"coap://[fd00::1]/s/t\",\"coap://[fd00::2]/s/h\"],\"ect\":\"multicast\"}";
     for (code, path, payload, expected, part) in [
-        (Code::POST, "e", "{}", Code::BAD_REQUEST, "members are missing"),
+        (Code::POST, "e", "{}", Code::BAD_REQUEST, "members is missing"),
         (Code::POST, "e", mixed, Code::CONFLICT, "another path"),
         (Code::POST, "e", "{\"er\":[\"/e/attic\"]}", Code::NOT_FOUND, "attic"),
         (Code::POST, "e", "{\"er\":[\"/e/x\"],\"name\":\"x\"}", Code::CONFLICT, "leads back"),
         (Code::POST, "e", "{\"er\":[\"/e/room?eo=sum\"]}", Code::BAD_REQUEST, "avg"),
         (Code::GET, "e/room?enr=3", "", Code::BAD_REQUEST, "2 members"),
         (Code::GET, "e/room?ect=multicast", "", Code::BAD_REQUEST, "delete the entity"),
-        (Code::GET, "e/room?er=coap://a/t", "", Code::NOT_FOUND, "no member"),
+        (Code::GET, "e/room?er=coap://a/t", "", Code::NOT_FOUND, "not a member"),
         (Code::GET, "e/attic", "", Code::NOT_FOUND, "GET /e"),
         (Code::PUT, "e/room/profile", "{\"ect\":\"multicast\"}", Code::BAD_REQUEST, "ect"),
         (Code::IPATCH, "e/room", "", Code::METHOD_NOT_ALLOWED, "GET"),

@@ -75,7 +75,10 @@ impl Addresses {
             return Err(Rejected::Taken { what: WHAT, why: "the node has it already" });
         }
         if self.others.len() + 1 >= GLOBAL_ADDRESSES {
-            return Err(Rejected::Full { what: WHAT, why: "the node has as many as it can have" });
+            return Err(Rejected::Full {
+                what: WHAT,
+                why: "the node has the maximum number of addresses",
+            });
         }
         self.others.push(global);
         Ok(())
@@ -132,7 +135,7 @@ impl Addresses {
             if self.groups.len() == GROUPS {
                 return Err(Rejected::Full {
                     what: WHAT,
-                    why: "the node is in as many as it can be",
+                    why: "the node is in the maximum number of groups",
                 });
             }
             self.groups.insert(at, group);

@@ -252,7 +252,7 @@ pub enum Problem {
     TooBig,
     /// It passed too many routers.
     HopLimit,
-    /// Its fragments did not all come in time.
+    /// Its some fragments did not arrive in time.
     Reassembly,
     /// The node does not recognise the field at this octet.
     Parameter {

@@ -25,7 +25,7 @@ impl fmt::Display for RunId {
 
 /// A text that is not the name of a run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no run: a run's name has 32 hexadecimal digits")]
+#[error("`{0}` is not a run: the name of a run has 32 hexadecimal digits")]
 pub struct NoRunId(pub String);
 
 impl FromStr for RunId {

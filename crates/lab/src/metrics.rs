@@ -428,7 +428,7 @@ fn read_drops<'de, D: Deserializer<'de>>(
     let drops = BTreeMap::<String, u64>::deserialize(deserializer)?;
     let known = |(name, count): (String, u64)| {
         let reason = DropReason::ALL.into_iter().find(|reason| reason.name() == name);
-        let unknown = || D::Error::custom(format!("`{name}` is no reason of a drop"));
+        let unknown = || D::Error::custom(format!("`{name}` is not a drop reason"));
         Ok((reason.ok_or_else(unknown)?.name(), count))
     };
     drops.into_iter().map(known).collect()

@@ -24,7 +24,7 @@ impl Copies {
     pub const COPY: Parameter = Parameter::name(
         "copy",
         &["broadcast", "unicast", "auto"],
-        "One broadcast, a copy to each child, or copies while there are few children",
+        "One broadcast, a copy to each child, or copies if there are few children",
     )
     .source("SMRF broadcasts; RFC 6550 s12 has unicast copies; auto is the rule of BMRF");
     /// The parameter of [`Copies::Auto`].
@@ -33,7 +33,7 @@ impl Copies {
         COPY_THRESHOLD,
         0,
         64,
-        "Children up to which `auto` sends a copy to each",
+        "Number of children up to which `auto` sends a copy to each",
     )
     .unit("children")
     .source("BMRF (Lorente et al. 2017) with CSMA");

@@ -39,7 +39,7 @@ pub static ROW: Row<dyn Engine> = Row {
             FLOOD_CELLS,
             1,
             64,
-            "Where the MAC has cells for broadcasts: cells among which a forwarder draws its wait",
+            "Number of broadcast cells among which a forwarder draws its wait, if the MAC has such cells",
         )
         .unit("cells")
         .source("ours"),

@@ -39,7 +39,7 @@ const PARAMETERS: &[Parameter] = &[
         Duration::ZERO,
         Duration::ZERO,
         CHECK_INTERVAL_MAX,
-        "Time between two checks of the channel of a node that sleeps; a forwarder waits as long",
+        "Time between two channel checks of a sleeping node; a forwarder waits for this time",
     )
     .source("Contiki 2014 with NullRDC; Contiki-NG has 125 ms"),
     Parameter::time(
@@ -55,7 +55,7 @@ const PARAMETERS: &[Parameter] = &[
         SMRF_MAX_SPREAD,
         0,
         64,
-        "The wait is up to this many times longer; where the MAC has cells for broadcasts, it is this many cells at most",
+        "Maximum wait as a multiple of the shortest one; if the MAC has broadcast cells, in such cells",
     )
     .source("Contiki; the cells are ours"),
     Parameter::time(

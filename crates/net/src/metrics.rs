@@ -104,7 +104,7 @@ pub struct Served {
 pub fn text(served: Served, reports: &[Report]) -> String {
     let mut text = String::new();
     let name = "lowmesh_coap_requests_total";
-    head(&mut text, name, "Requests that resources were asked, notifications included", "counter");
+    head(&mut text, name, "Requests to resources, including notifications", "counter");
     line(&mut text, &format!("{name} {}", served.requests));
     let name = "lowmesh_coap_responses_total";
     head(&mut text, name, "Answers, by the class of their code", "counter");
@@ -191,7 +191,7 @@ pub fn discarded(counters: &Counters) -> String {
     ];
     let mut text = String::new();
     let name = "lowmesh_coap_discarded_total";
-    head(&mut text, name, "Datagrams that came to nothing", "counter");
+    head(&mut text, name, "Discarded datagrams", "counter");
     for (cause, count) in causes {
         line(&mut text, &format!("{name}{{cause=\"{cause}\"}} {count}"));
     }

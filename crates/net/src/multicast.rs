@@ -20,7 +20,7 @@ pub struct Interface(pub u32);
 #[derive(Debug, thiserror::Error)]
 pub enum GroupError {
     /// There is no such interface.
-    #[error("there is no network interface {name:?}; there are {known}")]
+    #[error("there is no network interface {name:?}; the interfaces are {known}")]
     NoInterface {
         /// What it was called.
         name: String,
@@ -32,7 +32,7 @@ pub enum GroupError {
     NoGroup(IpAddr),
     /// The server has no socket that datagrams to the group come to.
     #[error(
-        "no UDP socket takes datagrams to {0}: groups reach a server at [::], or at 0.0.0.0 for IPv4"
+        "no UDP socket receives datagrams to {0}: a server receives group requests at [::], or at 0.0.0.0 for IPv4"
     )]
     NoSocket(IpAddr),
     /// The system says no.
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn an_unknown_interface_is_answered_with_the_list() {
         let error = Interface::named("no-such-one").expect_err("unknown").to_string();
-        assert!(error.contains("no-such-one") && error.contains("there are"), "{error}");
+        assert!(error.contains("no-such-one") && error.contains("the interfaces are"), "{error}");
     }
 
     #[test]

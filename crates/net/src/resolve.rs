@@ -23,7 +23,7 @@ pub enum ResolveError {
     #[error("the name {0:?} has no address")]
     NoAddress(String),
     /// A name in other letters than ASCII that is no name of the DNS.
-    #[error("{0:?} is no name of the DNS: its letters cannot be written as RFC 5891 says")]
+    #[error("{0:?} is not a DNS name: RFC 5891 does not allow its characters")]
     NoName(String),
     /// A zone behind an address that is the same on all links.
     #[error("{0} is the same on every link: leave %25{1} out")]
@@ -33,7 +33,7 @@ pub enum ResolveError {
     Zone(#[from] GroupError),
     /// An address of the link without its link.
     #[error(
-        "{0} is an address of one link: say which, as in [{0}%25eth0] (ip -6 addr lists the links)"
+        "{0} is valid on one link only: name the link, as in [{0}%25eth0] (ip -6 addr lists the links)"
     )]
     NoZone(Ipv6Addr),
 }

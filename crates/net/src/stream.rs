@@ -18,7 +18,7 @@ pub enum StreamError {
     #[error("the peer has closed the connection")]
     Closed,
     /// It has sent what is no CoAP message; it is to be told with an Abort (RFC 8323 s5.6).
-    #[error("the peer sent what is no CoAP message: {0}")]
+    #[error("the peer sent octets that are not a CoAP message: {0}")]
     Malformed(#[from] DecodeError),
     /// It has begun a message and does not finish it in time.
     #[error("the peer did not finish its message in time")]

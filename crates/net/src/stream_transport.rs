@@ -70,13 +70,13 @@ pub enum ConnectError {
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// A scheme with an `s`, and nothing to trust.
-    #[error("{0} needs certificates of authorities to trust")]
+    #[error("{0} needs the certificates of trusted authorities")]
     NoTrust(&'static str),
     /// The handshake of WebSockets.
     #[error(transparent)]
     Upgrade(#[from] UpgradeError),
     /// The host is a group.
-    #[error("connections reach no groups, as {0} is one")]
+    #[error("{0} is a group, which a connection cannot reach")]
     Group(IpAddr),
     /// A scheme of datagrams.
     #[error("{0} has no connections")]

@@ -42,7 +42,7 @@ impl TlsError {
             Self::Pem(_) | Self::Certificates(_) => {
                 "give a file with certificates or a key, as PEM"
             }
-            Self::Name(_) => "ask by a DNS name or an IP address",
+            Self::Name(_) => "use a DNS name or an IP address",
             Self::NotCoap => "is this the port of coaps+tcp?",
             Self::Handshake(error) => {
                 let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
@@ -59,7 +59,7 @@ impl TlsError {
 fn hint_of(why: &CertificateError) -> &'static str {
     match why {
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "the certificate is for other names: ask by one in its subjectAltName"
+            "the certificate is for other names: use a name in its subjectAltName"
         }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
             "the server needs a new certificate, unless the clock of this machine is wrong"

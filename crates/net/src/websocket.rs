@@ -37,7 +37,7 @@ pub enum UpgradeError {
     #[error("the peer does not speak CoAP over WebSockets: {0}")]
     Refused(String),
     /// A host that cannot stand in a request.
-    #[error("{0:?} cannot stand in a request as its host")]
+    #[error("{0:?} cannot be the host of a request")]
     Host(String),
 }
 

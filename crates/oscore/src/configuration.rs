@@ -62,7 +62,7 @@ pub enum Mistake {
     #[error("this is not `keyword,encoding,value`")]
     Form,
     /// A keyword that does not exist.
-    #[error("keyword {0:?} does not exist; there are {KEYWORDS}")]
+    #[error("keyword {0:?} does not exist; the keywords are {KEYWORDS}")]
     Keyword(String),
     /// A keyword of libcoap that does not exist here.
     #[error("{0} is not supported")]
@@ -88,7 +88,7 @@ pub enum Mistake {
         allowed: &'static str,
     },
     /// A keyword that may stand once, and does so twice.
-    #[error("{0} stands in an earlier line too")]
+    #[error("{0} is in an earlier line too")]
     Repeated(String),
     /// A keyword that must stand in the file.
     #[error("{0} is missing")]

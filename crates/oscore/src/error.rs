@@ -14,7 +14,7 @@ pub enum ProtectError {
     #[error("the message has an OSCORE option already")]
     Nested,
     /// Neither a request nor a response, whichever was wanted.
-    #[error("{0} is not the code of what is to be protected")]
+    #[error("a message with code {0} cannot be protected")]
     Code(Code),
     /// A Proxy-Uri that is not a URI with an authority, or not percent-encoded.
     #[error("Proxy-Uri is not a URI with an authority, so it cannot be split")]
@@ -22,7 +22,7 @@ pub enum ProtectError {
     /// The next sequence number is not stored as used (RFC 8613 appendix B.1.1). After
     /// [`SecurityContext::confirm`](crate::SecurityContext::confirm) the same message can be
     /// protected.
-    #[error("no sequence number is stored as used, so none may be")]
+    #[error("no sequence number is stored as used yet, so none may be used")]
     Unreserved,
     /// The context of the request has been replaced (RFC 8613 appendix B.2).
     #[error("the security context of the request has been replaced")]
@@ -63,15 +63,15 @@ pub enum Refusal {
     #[error("the decrypted message is not a request")]
     NoRequest,
     /// It verifies, but may be a replay since the window is lost: here is what to answer.
-    #[error("the request has to be repeated with the Echo of the answer")]
+    #[error("the client must repeat the request with the Echo value of the response")]
     Challenged(Box<StreamMessage>),
     /// It verifies under an ID Context that is not that of the context here: here is what to answer
     /// (RFC 8613 appendix B.2 step 2).
-    #[error("the request has to be repeated with a new security context")]
+    #[error("the client must repeat the request with a new security context")]
     Renewing(Box<StreamMessage>),
     /// It verifies and has to be challenged, but no sequence number is stored as used. After
     /// [`SecurityContext::confirm`](crate::SecurityContext::confirm) it can be opened again.
-    #[error("no sequence number is stored as used, so none may be")]
+    #[error("no sequence number is stored as used yet, so none may be used")]
     Unreserved,
     /// It verifies and has to be challenged, but no sequence number is left to do so.
     #[error("the security context has no sequence number left; it needs new keys")]

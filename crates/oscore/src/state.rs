@@ -73,7 +73,9 @@ impl fmt::Display for State {
 
 /// A stored state that is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the stored OSCORE state is damaged at line {line}; delete it only along with its keys")]
+#[error(
+    "the stored OSCORE state is damaged at line {line}; if you delete it, replace its keys too"
+)]
 pub struct StateError {
     /// The line, from 1.
     pub line: usize,

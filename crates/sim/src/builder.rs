@@ -303,7 +303,7 @@ fn roots(nodes: &[NodeParts]) -> Result<Vec<NodeId>, ConfigError> {
             );
         }
         if !by_rpl && (root != NodeId(0) || of_pan.len() > 1) {
-            let allowed = "routes that are given lead to node 0, the one border router".to_owned();
+            let allowed = "given routes lead to node 0, the only border router".to_owned();
             return wrong("routes", "given".into(), allowed);
         }
         roots.push(root);
@@ -326,7 +326,7 @@ fn line_ends(
             }
         }
         if near == far || lines[..index].iter().any(|(_, other, _)| other == far) {
-            return refuse(*far, "the far end of a line is another node, and of one line alone");
+            return refuse(*far, "the far end of a line is another node without a further line");
         }
     }
     Ok(())

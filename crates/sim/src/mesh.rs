@@ -58,7 +58,7 @@ pub enum InjectError {
     #[error("{0}")]
     Refused(Rejected),
     /// The octets are no IPv6 packet.
-    #[error("the octets are no IPv6 packet: {0}; give one whole packet from its version on")]
+    #[error("the octets are not an IPv6 packet: {0}; give one whole packet from its version on")]
     Malformed(String),
 }
 

@@ -263,7 +263,7 @@ mod tests {
         for (text, place) in [
             ("0,0\n1,north", "p.csv:2:3: `north` is not a valid y_m"),
             ("1", "p.csv:1:2: the line ends before `y_m`"),
-            ("1,2,3", "p.csv:1:5: `3` stands after"),
+            ("1,2,3", "p.csv:1:5: `3` follows"),
             ("inf,2", "p.csv:1:1: `inf`"),
         ] {
             let error = parse_positions("p.csv", text).expect_err(text);

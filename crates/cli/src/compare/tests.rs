@@ -171,7 +171,7 @@ fn stars_are_corrected_for_all_rows_that_are_shown() {
     assert_eq!(starred(&all), ["pdr_up"], "{all}");
     assert!(all.contains("corrected for 3 comparisons (Holm)"), "{all}");
     assert!(
-        all.contains("1 more interval excludes zero; among 3 comparisons that can be chance"),
+        all.contains("1 more interval excludes zero; with 3 comparisons this can be chance"),
         "{all}"
     );
     let one = compare(&format!("{file} --by mac.retries --metrics tdr")).1;
@@ -289,7 +289,7 @@ fn what_cannot_be_compared_is_refused_with_what_was_meant() {
         (
             format!("{file} --by coap.congestion --metrics hops_mean"),
             "no pair of runs has hops_mean".to_owned(),
-            "a metric is absent where a run has nothing to compute it from",
+            "a metric is absent if a run has no data for it",
         ),
     ] {
         let (result, text) = compare(&line);

@@ -127,7 +127,7 @@ impl FromStr for LossValue {
         if let Some(parts) = text.strip_prefix("ge:") {
             let parts: Vec<&str> = parts.split(':').collect();
             let [good, bad, mean_good, mean_bad] = parts[..] else {
-                return Err(format!("`{text}` has not four parts, as ge:2%:50%:8s:1.5s has"));
+                return Err(format!("`{text}` does not have four values, as in ge:2%:50%:8s:1.5s"));
             };
             let span = |part: &str| part.parse::<Duration>().map_err(|error| error.to_string());
             let (good, bad) = (share(good)?, share(bad)?);
@@ -190,7 +190,7 @@ mod tests {
             (pair::<Duration>("soon").map(|_| ()), "not a duration"),
             (pair::<Octets>("2500B").map(|_| ()), "write octets"),
             (pair::<LossValue>("200%").map(|_| ()), "0% to 100%"),
-            (pair::<LossValue>("ge:2%:50%").map(|_| ()), "four parts"),
+            (pair::<LossValue>("ge:2%:50%").map(|_| ()), "four values"),
         ] {
             let error = error.expect_err("a wrong value");
             assert!(error.contains(right), "{error}");

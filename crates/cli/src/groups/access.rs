@@ -120,14 +120,16 @@ pub fn text(answer: &Response) -> Result<String, Failure> {
     let is_plain = |one: char| !one.is_control() || one == '\n';
     // Control characters of a peer do not reach a terminal.
     let text = text.filter(|text| text.chars().all(is_plain)).map(str::to_owned);
-    text.ok_or_else(|| strange("it is no plain text"))
+    text.ok_or_else(|| strange("it is not plain text"))
 }
 
 /// The failure of an answer that no manager sends.
 pub fn strange(why: &str) -> Failure {
     Failure::Own {
-        message: format!("the answer is not that of a manager of groups: {why}"),
-        hint: Some("`lowmesh groups serve` is one; `lowmesh get` shows the answer".to_owned()),
+        message: format!("the response does not come from a manager of groups: {why}"),
+        hint: Some(
+            "`lowmesh groups serve` starts a manager; `lowmesh get` shows the response".to_owned(),
+        ),
     }
 }
 

@@ -40,7 +40,7 @@ fn replies(text: &str) -> Result<String, String> {
     match text.parse::<u16>() {
         Ok(1..) => Ok(text.to_owned()),
         _ if text == "all" => Ok(text.to_owned()),
-        _ => Err("give a number from 1 on, or all".to_owned()),
+        _ => Err("give a number of at least 1, or all".to_owned()),
     }
 }
 
@@ -100,7 +100,7 @@ mod tests {
     fn a_value_that_no_profile_has_is_refused_with_those_that_there_are() {
         for (words, says) in [
             (["--eo", "mean"], "lst, avg, min, max"),
-            (["--enr", "0"], "from 1 on"),
+            (["--enr", "0"], "at least 1"),
             (["--emt", "ack"], "con, non"),
         ] {
             let error = fields(&words).expect_err("refused").to_string();

@@ -51,7 +51,7 @@ pub async fn profile(
     let document = manager.text(&[name, "profile"], ContentFormat::JSON).await?;
     match serde_json::from_str(&document) {
         Ok(Value::Object(profile)) => Ok(profile),
-        _ => Err(strange("the profile is no JSON object")),
+        _ => Err(strange("the profile is not a JSON object")),
     }
 }
 

@@ -79,7 +79,7 @@ async fn serve(args: &Args) -> Result<(), Failure> {
 fn store(args: &Args) -> Result<Box<dyn Store>, Failure> {
     let Some(file) = &args.state else { return Ok(Box::new(Memory::default())) };
     place::check_file(file).map_err(|why| {
-        let message = format!("cannot keep the state in {}: {why}", file.display());
+        let message = format!("cannot store the state in {}: {why}", file.display());
         Failure::usage(message, "--state takes a file in an existing folder")
     })?;
     Ok(Box::new(FileStore::open(file).map_err(|error| unusable(&error))?))

@@ -200,7 +200,7 @@ fn changed(
     for member in &args.remove {
         let place = all.iter().position(|one| one == member).ok_or_else(|| {
             let hint = format!("`lowmesh groups show {}` lists the members", args.name);
-            Failure::usage(format!("{member} is no member of {}", args.name), &hint)
+            Failure::usage(format!("{member} is not a member of {}", args.name), &hint)
         })?;
         all.remove(place);
     }

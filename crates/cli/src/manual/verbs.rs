@@ -20,8 +20,8 @@ const NODE_REQUEST: &[Exit] = &[Done, Failed, Usage, NoAnswer, ClientError, Serv
 const PING: &[Exit] = &[Done, Failed, Usage, NoAnswer, Security];
 
 const STREAMS: &str =
-    "The payload of the response is printed to stdout, everything else to stderr.";
-const GROUPS: &str = "For a group, such as coap://[ff02::fd%25eth0]/hello, the command collects responses until the time is over.";
+    "The command prints the payload of the response to stdout and everything else to stderr.";
+const GROUPS: &str = "For a group, such as coap://[ff02::fd%25eth0]/hello, the command collects responses until the timeout.";
 const ENTITIES: &str =
     "An entity is one resource, /e/NAME, that combines resources of several devices, its members.";
 const NODE_OPTIONS: &str =
@@ -118,7 +118,7 @@ pub const PAGES: &[Page] = &[
             "The ends are the namespaces NAME-a (10.9.0.1) and NAME-b (10.9.0.2). COMMAND runs in a, and the link ends \
              with it and passes on its exit code. Without COMMAND the link lasts until Ctrl-C, and `ip netns exec \
              NAME-a PROGRAM` runs a program at an end.",
-            "A value counts for both directions, or two with a comma: first from a to b, then from b to a.",
+            "One value applies to both directions; two values with a comma apply first from a to b, then from b to a.",
         ],
         examples: &[
             example(
@@ -138,7 +138,7 @@ pub const PAGES: &[Page] = &[
         examples: &[
             example("Run the manager", "lowmesh groups serve --state groups.state"),
             example(
-                "Make one resource of two",
+                "Combine two resources into one",
                 "lowmesh groups create room coap://[::1]:6001/s/t coap://[::1]:6002/s/t",
             ),
             example("Print the mean of their values", "lowmesh groups query room --eo avg"),
@@ -165,14 +165,14 @@ pub const PAGES: &[Page] = &[
         "groups create",
         &[
             example(
-                "Make one resource of two",
+                "Combine two resources into one",
                 "lowmesh groups create room coap://[::1]:6001/s/t coap://[::1]:6002/s/t",
             ),
             example(
                 "Let the members join a group",
                 "lowmesh groups create lamps coap://[fd00::1]/lamp coap://[fd00::2]/lamp \\\n    --ect multicast --scope 5",
             ),
-            example("Make an entity of entities", "lowmesh groups create floor /e/room /e/hall"),
+            example("Combine two entities into one", "lowmesh groups create floor /e/room /e/hall"),
         ],
         REQUEST,
     ),
@@ -249,7 +249,7 @@ pub const PAGES: &[Page] = &[
         verb: "node udp",
         notes: &[
             NODE_OPTIONS,
-            "Data is printed to stdout, one line for each datagram, as text or else in hexadecimal; everything else to stderr.",
+            "The command prints one line to stdout for each datagram, as text if possible and otherwise in hexadecimal. It prints everything else to stderr.",
         ],
         examples: &[
             example(
@@ -427,7 +427,7 @@ pub const PAGES: &[Page] = &[
     request(
         "fetch",
         &[example(
-            "Ask for a part of a resource",
+            "Request a part of a resource",
             "lowmesh fetch coap://[::1]/config -e @query.json -t json",
         )],
     ),
@@ -441,13 +441,13 @@ pub const PAGES: &[Page] = &[
     request(
         "ipatch",
         &[example(
-            "Set a part of a resource; repeating it changes nothing more",
+            "Set a part of a resource; a repeated request changes nothing more",
             "lowmesh ipatch coap://[::1]/config -e @change.json -t json",
         )],
     ),
     Page {
         verb: "observe",
-        notes: &[STREAMS, "However the observation ends, it is cancelled at the server."],
+        notes: &[STREAMS, "When the command ends, it cancels the observation at the server."],
         examples: &[
             example("Print each state until Ctrl-C", "lowmesh observe coap://[::1]/time"),
             example("End after three states", "lowmesh observe coap://[::1]/time --count 3"),
@@ -484,7 +484,10 @@ pub const PAGES: &[Page] = &[
         "keygen oscore",
         &[
             example("Make home-client.conf and home-server.conf", "lowmesh keygen oscore home"),
-            example("Ask with one of them", "lowmesh get -E home-client.conf coap://host/hello"),
+            example(
+                "Send a request with one of them",
+                "lowmesh get -E home-client.conf coap://host/hello",
+            ),
         ],
         LOCAL,
     ),
@@ -501,7 +504,7 @@ pub const PAGES: &[Page] = &[
         &[
             example("Make home-cert.pem and home-key.pem", "lowmesh keygen tls home"),
             example(
-                "Make one for other names",
+                "Make a certificate for other names",
                 "lowmesh keygen tls home --host sensors.example.org --host 192.0.2.7",
             ),
         ],
@@ -509,7 +512,9 @@ pub const PAGES: &[Page] = &[
     ),
     Page {
         verb: "completions",
-        notes: &["The script asks this command for completions, so it lists values of flags too."],
+        notes: &[
+            "The script calls this command for completions, so it also completes values of flags.",
+        ],
         examples: &[
             example("In ~/.bashrc", "lowmesh completions bash"),
             example(

@@ -150,7 +150,7 @@ impl Options {
         for Context { index, prefix } in &self.context {
             if contexts.prefix(*index).is_some() {
                 let message = format!("--context {index}={prefix}: context {index} has a prefix");
-                let hint = "give each context a number of its own, as in 1=2001:db8::/64";
+                let hint = "give each context its own number, as in 1=2001:db8::/64";
                 return Err(Failure::usage(message, hint));
             }
             contexts = contexts.with(*index, prefix.address().prefix());
@@ -256,7 +256,7 @@ fn context(text: &str) -> Result<Context, String> {
     let index = index.ok_or("contexts have the numbers 0 to 15, as in 1=2001:db8::/64")?;
     let prefix: Prefix = prefix.parse().map_err(|error| format!("{error}"))?;
     if prefix.bits() != 64 {
-        return Err("a context has 64 bits here".to_owned());
+        return Err("a context must have 64 bits".to_owned());
     }
     Ok(Context { index, prefix })
 }

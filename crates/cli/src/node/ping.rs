@@ -88,7 +88,7 @@ pub fn execute(setup: &Setup, args: &Args, out: &mut impl Write) -> Result<(), F
     }
     let why = loss.unwrap_or_else(|| "the first was interrupted".to_owned());
     let hint =
-        "are --zep, --channel and --pan those of that node? `--drops` shows what is lost here";
+        "does that node use this --zep, --channel and --pan? `--drops` shows what this node drops";
     Err(Failure::no_answer(format!("no answer from {to}: {why}"), hint))
 }
 
@@ -116,7 +116,7 @@ fn ping(
         };
         match output {
             Output::Packet(Packet::Dropped(dropped)) if dropped.handle == request => {
-                return Ok(End::Lost(format!("the request was dropped here, {dropped}")));
+                return Ok(End::Lost(format!("this node dropped the request, {dropped}")));
             }
             Output::Trouble { from, to: asked, problem } if asked == to => {
                 return Ok(End::Lost(format!("{from} says: {}", words(problem))));

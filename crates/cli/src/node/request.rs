@@ -79,7 +79,7 @@ fn peer(uri: &Uri) -> Result<Peer, Failure> {
         Host::Name(_) | Host::V4(_) => {
             let hint =
                 "write the IPv6 address of the server, as in coap://[fe80::4c:4d00:0:2]/clock";
-            Err(Failure::usage("a node knows no names and no IPv4", hint))
+            Err(Failure::usage("a node resolves no names and has no IPv4", hint))
         }
     }
 }
@@ -105,7 +105,7 @@ fn ask(
 }
 
 fn stopped() -> Failure {
-    Failure::no_answer("interrupted before an answer came", "`--timeout` ends it by itself")
+    Failure::no_answer("interrupted before an answer came", "`--timeout` limits the wait")
 }
 
 /// What becomes of a request.

@@ -10,7 +10,10 @@ use crate::failure::Failure;
 /// Refuses an address to which no packet would leave.
 pub fn reachable(options: &Options, to: Address) -> Result<(), Failure> {
     if to.is_unspecified() {
-        return Err(Failure::usage(format!("{to} is no node"), "give the IPv6 address of one"));
+        return Err(Failure::usage(
+            format!("{to} is not the address of a node"),
+            "give an IPv6 address",
+        ));
     }
     if to.is_multicast() {
         let hint = "give the address of each of its members";
@@ -32,13 +35,13 @@ pub fn reachable(options: &Options, to: Address) -> Result<(), Failure> {
 pub fn words(problem: Problem) -> String {
     match problem {
         Problem::Unreachable(Unreachable::NoRoute) => "no route to the destination".to_owned(),
-        Problem::Unreachable(Unreachable::Port) => "nobody listens on the port".to_owned(),
+        Problem::Unreachable(Unreachable::Port) => "no program listens on the port".to_owned(),
         Problem::Unreachable(_) => "the destination is unreachable".to_owned(),
         Problem::TooBig => "the packet is too big".to_owned(),
-        Problem::HopLimit => "the hop limit came to zero".to_owned(),
-        Problem::Reassembly => "fragments did not all come in time".to_owned(),
+        Problem::HopLimit => "the hop limit reached zero".to_owned(),
+        Problem::Reassembly => "some fragments did not arrive in time".to_owned(),
         Problem::Parameter { code, pointer } => {
-            format!("it does not know the field at octet {pointer} (code {code})")
+            format!("it does not recognise the field at octet {pointer} (code {code})")
         }
         Problem::Unknown { kind, code } => format!("ICMPv6 error {kind}, code {code}"),
     }

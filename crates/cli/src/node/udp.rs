@@ -26,7 +26,7 @@ use crate::template::decoded;
 const DATA_OCTETS_MAX: usize = 1280 - 40 - 8;
 /// How long an answer is waited for: ours, longer than a packet and its answer take with all their retries.
 const WAIT: Duration = Duration::from_secs(10);
-const HINT: &str = "does the peer listen on this port? `--drops` shows what is lost here";
+const HINT: &str = "does the peer listen on this port? `--drops` shows what this node drops";
 
 /// Send a UDP datagram and print the replies, or print datagrams to a port
 #[derive(Debug, clap::Args)]
@@ -78,7 +78,7 @@ fn order(setup: &Setup, args: &Args) -> Result<Option<(Peer, Vec<u8>)>, Failure>
     let payload = decoded("DATA ", data)?;
     if payload.len() > DATA_OCTETS_MAX {
         let message = format!("DATA has {} octets", payload.len());
-        return Err(Failure::usage(message, "a datagram carries up to 1232 octets over a node"));
+        return Err(Failure::usage(message, "a node sends datagrams of up to 1232 octets"));
     }
     Ok(Some(((to, port), payload)))
 }
@@ -122,7 +122,7 @@ fn exchange(
             SessionEvent::Said(_, Output::Packet(Packet::Dropped(dropped)))
                 if wait.is_sent(dropped.handle) =>
             {
-                let message = format!("the datagram was dropped here, {dropped}");
+                let message = format!("this node dropped the datagram, {dropped}");
                 return Err(Failure::no_answer(message, HINT));
             }
             SessionEvent::Said(_, Output::Trouble { from, to, problem }) if peer == Some(to) => {
@@ -132,7 +132,7 @@ fn exchange(
             SessionEvent::Said(at, _) => wait.show(at, out)?,
             SessionEvent::Due if wait.came == 0 => {
                 let waited = timeout.unwrap_or_default().as_secs_f64();
-                let message = format!("nothing came within {waited} s");
+                let message = format!("no datagram arrived within {waited} s");
                 return Err(Failure::no_answer(message, HINT));
             }
             SessionEvent::Due | SessionEvent::Stopped => break,

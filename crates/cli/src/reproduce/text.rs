@@ -25,7 +25,7 @@ pub fn write(
     if quick {
         writeln!(
             out,
-            "PRELIMINARY: fewer points and seeds and shorter runs than the claims ask for.\n"
+            "PRELIMINARY: fewer points and seeds and shorter runs than the claims require.\n"
         )?;
     }
     writeln!(out, "{}\n", Summary::of(answers).words())?;

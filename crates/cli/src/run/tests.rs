@@ -218,7 +218,7 @@ fn fail_fast_begins_no_run_after_the_first_failure() {
     let swept = Swept::new("swept-fast", 12, 3);
     let (result, _) = swept.run("--fail-fast");
     let Err(Failure::Own { message, .. }) = result else { panic!("{result:?}") };
-    assert!(message.starts_with("1 of 6 runs failed, 4 were not begun; "), "{message}");
+    assert!(message.starts_with("1 of 6 runs failed, 4 were not started; "), "{message}");
     assert_eq!(swept.stored(), 1);
 }
 

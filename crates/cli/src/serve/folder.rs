@@ -199,7 +199,7 @@ fn read(place: &Place, format: ContentFormat) -> io::Result<ResponseTemplate> {
         let (mut file, about) = place.open()?;
         let size = u64::try_from(about.st_size).unwrap_or(0);
         let Some(read) = octets(&mut file, size)? else {
-            return Ok(error(Code::NOT_IMPLEMENTED, "longer than the 4 MiB that are served"));
+            return Ok(error(Code::NOT_IMPLEMENTED, "longer than 4 MiB, the limit of this server"));
         };
         body = read;
         let tag = tag(&about);
@@ -230,7 +230,7 @@ fn refusal(refused: &io::Error) -> ResponseTemplate {
             code(Code::FORBIDDEN)
         }
         Kind::StorageFull | Kind::QuotaExceeded | Kind::FileTooLarge => {
-            error(Code::INTERNAL_SERVER_ERROR, "there is no room for the file")
+            error(Code::INTERNAL_SERVER_ERROR, "the disk has no room for the file")
         }
         _ => code(Code::INTERNAL_SERVER_ERROR),
     }

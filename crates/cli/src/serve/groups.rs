@@ -103,9 +103,11 @@ mod tests {
 
     #[test]
     fn what_is_no_group_is_refused_with_an_example() {
-        for (text, says) in
-            [("fd00::1", "multicast"), ("lights", "multicast"), ("ff02::fd%nowhere", "there are")]
-        {
+        for (text, says) in [
+            ("fd00::1", "multicast"),
+            ("lights", "multicast"),
+            ("ff02::fd%nowhere", "the interfaces are"),
+        ] {
             let error = membership(text).expect_err(text);
             assert!(error.contains(says), "{text}: {error}");
         }

@@ -81,5 +81,5 @@ fn a_server_that_sends_no_links_is_told_apart_from_one_that_has_none() {
     assert_eq!(ended.status.code(), Some(4), "it has JSON only: {}", stderr(&ended));
     let ended = lowmesh(&["discover", &server.uri("/echo")]);
     assert_eq!(ended.status.code(), Some(1), "{}", stderr(&ended));
-    assert!(stderr(&ended).contains("no list of links"), "{}", stderr(&ended));
+    assert!(stderr(&ended).contains("not a list of links"), "{}", stderr(&ended));
 }

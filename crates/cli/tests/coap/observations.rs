@@ -76,6 +76,6 @@ fn a_resource_that_is_not_observable_is_shown_once() {
     let server = Server::start();
     let ended = lowmesh(&["observe", &server.uri("/echo")]);
     assert_eq!((ended.status.code(), &ended.stdout[..]), (Some(0), &b"1\n"[..]));
-    assert!(stderr(&ended).contains("does not observe"), "{}", stderr(&ended));
+    assert!(stderr(&ended).contains("accepts no observation"), "{}", stderr(&ended));
     assert_eq!(lowmesh(&["observe", &server.uri("/none")]).status.code(), Some(4));
 }

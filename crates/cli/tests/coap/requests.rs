@@ -80,7 +80,7 @@ fn where_there_is_no_way_the_end_is_3_and_says_what_is_missing() {
     // The one address that the system refuses on every machine.
     let broadcast = lowmesh(&["get", "coap://255.255.255.255/"]);
     assert_eq!(broadcast.status.code(), Some(3), "{}", stderr(&broadcast));
-    assert!(stderr(&broadcast).starts_with("error: there is no way to 255.255.255.255"));
+    assert!(stderr(&broadcast).starts_with("error: cannot send to 255.255.255.255"));
     let loopback = if cfg!(target_os = "linux") { "lo" } else { "lo0" };
     let group = format!("coap://[ff02::fd%25{loopback}]:9/none");
     for verb in ["get", "discover"] {
@@ -112,9 +112,9 @@ fn bad_input_ends_with_2_and_a_hint() {
         (&["get", "coap:///hello"], "is not a host"),
         (&["get", "coap://127.0.0.1/#a"], "%23"),
         (&["get", "coap://127.0.0.1/%zz"], "%25"),
-        (&["get", "coap://nobody.invalid/"], "give a name that is known"),
-        (&["get", "coap+tcp://224.0.1.187/"], "reach no groups"),
-        (&["get", "coaps://224.0.1.187/", "-u", "us", "-k", "secret"], "reaches no groups"),
+        (&["get", "coap://nobody.invalid/"], "give a name that this machine can resolve"),
+        (&["get", "coap+tcp://224.0.1.187/"], "which a connection cannot reach"),
+        (&["get", "coaps://224.0.1.187/", "-u", "us", "-k", "secret"], "cannot reach a group"),
         (&["get", "coap://127.0.0.1/", "-O", "70000,1"], "up to 65535"),
         (&["get", "coap://127.0.0.1/", "-O", "hop-limit,many"], "takes a number"),
         (&["get", "coap://127.0.0.1/", "-t", "jsn"], "a media type"),
@@ -129,7 +129,7 @@ fn bad_input_ends_with_2_and_a_hint() {
         (&["get", "coaps+tcp://127.0.0.1/"], "--cafile"),
         (&["get", "coap://127.0.0.1/", "--cc", "coca"], "6cocoa"),
         (&["get", "coap://127.0.0.1/", "-b", "100"], "1024"),
-        (&["get", "coap://[ff02::fd%25nolink]/"], "hint: name a link"),
+        (&["get", "coap://[ff02::fd%25nolink]/"], "hint: add a network interface"),
         (&["get", "coap://127.0.0.1/", "-a", "::1"], "of different IP versions"),
         (&["get", "coap://127.0.0.1/", "-a", "192.0.2.77"], "not an address of this machine"),
         (&["get", "coaps://127.0.0.1/", "-u", "us", "-k", "@no/such/file"], "no/such/file"),
@@ -165,7 +165,11 @@ fn a_key_or_an_identity_that_the_server_does_not_know_ends_with_6() {
     for (identity, key) in [("us", "wrong"), ("them", "secret")] {
         let ended = lowmesh(&["get", &uri, "-u", identity, "-k", key, "-B", "2"]);
         assert_eq!(ended.status.code(), Some(6), "{}", stderr(&ended));
-        assert!(stderr(&ended).contains("\nhint: are --identity and --psk "), "{}", stderr(&ended));
+        assert!(
+            stderr(&ended).contains("\nhint: does the server know this --identity and --psk"),
+            "{}",
+            stderr(&ended)
+        );
     }
 }
 

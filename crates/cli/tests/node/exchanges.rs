@@ -51,7 +51,10 @@ fn a_port_without_a_listener_is_reported_as_the_peer_says_it() {
     let counters = &objects[0]["counters"];
     assert_eq!(counters["icmpv6_errors_received"]["destination_unreachable"], 1, "{counters:#}");
     let told = stderr(&peer.ask(&["udp", PEER, "9", "x", "-B", "60"]));
-    assert!(told.contains(&format!("error: {PEER} says: nobody listens on the port\n")), "{told}");
+    assert!(
+        told.contains(&format!("error: {PEER} says: no program listens on the port\n")),
+        "{told}"
+    );
 }
 
 #[test]
@@ -111,7 +114,7 @@ fn what_a_verb_cannot_do_is_refused_before_a_frame_leaves() {
     let long = "x".repeat(1233);
     for (words, told) in [
         (&["get", "coaps://[fe80::9]/clock"][..], "speaks no coaps"),
-        (&["get", "coap://node/clock"], "a node knows no names"),
+        (&["get", "coap://node/clock"], "a node resolves no names"),
         (&["get", "coap://[2001:db8::9]/clock"], "add --route 2001:db8::9/128 via"),
         (&["get", &clock, "-o", "no/such/folder/x"], "its folder does not exist"),
         (&["get", "coap://[ff02::fd]/clock"], "sends nothing to a group"),

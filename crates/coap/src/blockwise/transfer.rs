@@ -48,10 +48,10 @@ pub enum Progress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransferError {
     /// The server's block option is not what was asked for, or its block has a wrong size.
-    #[error("the server's block is not the one that was asked for")]
+    #[error("the server sent another block than the requested one")]
     WrongBlock,
     /// The body of the response is longer than the client takes.
-    #[error("the body of the response is longer than is taken here")]
+    #[error("the body of the response is longer than the limit")]
     TooLarge,
     /// The resource changed again and again while its body was read.
     #[error("the resource keeps changing faster than its body can be read")]

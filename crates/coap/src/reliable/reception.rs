@@ -107,7 +107,7 @@ impl<P: PeerAddress> Connections<P> {
             Class::Empty => {}
             // RFC 8323 s5.3: a missing CSM is a connection error.
             _ if layer.state(from) == Some(State::Opening) && view.code() != Code::CSM => {
-                self.abort(from, None, "the first message is no CSM");
+                self.abort(from, None, "the first message is not a CSM");
             }
             Class::Signaling => self.on_signal(from, view, now),
             Class::Request => requests.on_request(layer, from, view),

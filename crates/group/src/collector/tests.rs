@@ -81,7 +81,7 @@ fn too_few_answers_are_a_problem_that_names_every_failure() {
     assert_eq!(refusal.code, Code::GATEWAY_TIMEOUT);
     let payload = refusal.into_response().payload;
     let detail = ProblemDetails::parse(&payload).expect("our own").detail.expect("a detail");
-    assert_eq!(detail, "1 of 3 members answered, 2 must; b/t: 5.04 silent; c/t: 5.04 silent");
+    assert_eq!(detail, "1 of 3 members answered, 2 are needed; b/t: 5.04 silent; c/t: 5.04 silent");
 }
 
 #[test]

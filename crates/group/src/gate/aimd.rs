@@ -19,11 +19,11 @@ use super::{Gate, Path, Permit, Sample, Snapshot};
 
 /// The parameters, which `hybrid` shares.
 pub(super) const PARAMETERS: [Parameter; 3] = [
-    Parameter::whole("window", 2, 1, 64, "Exchanges under way at first")
+    Parameter::whole("window", 2, 1, 64, "Initial number of simultaneous exchanges")
         .unit("exchanges")
         .source("ours")
         .not_above("window-max"),
-    Parameter::whole("window-max", 8, 1, 64, "Most exchanges under way")
+    Parameter::whole("window-max", 8, 1, 64, "Maximum number of simultaneous exchanges")
         .unit("exchanges")
         .source("ours"),
     Parameter::time(
@@ -31,7 +31,7 @@ pub(super) const PARAMETERS: [Parameter; 3] = [
         Duration::from_secs(600),
         Duration::ZERO,
         Duration::from_secs(86_400),
-        "Idle time after which the gate starts from its first window",
+        "Idle time after which the gate starts again from its first window",
     )
     .source("ours"),
 ];
@@ -39,7 +39,7 @@ pub(super) const PARAMETERS: [Parameter; 3] = [
 /// The row of [`Aimd`].
 pub static ROW: Row<dyn Gate> = Row {
     name: "gate-aimd",
-    summary: "A window of exchanges that delay and loss control",
+    summary: "A window of exchanges that adapts to delay and loss",
     section: "gate-aimd",
     parameters: &PARAMETERS,
     make: |choice| Box::new(Aimd::of(choice)),

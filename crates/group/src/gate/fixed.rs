@@ -18,7 +18,7 @@ pub static ROW: Row<dyn Gate> = Row {
         Duration::ZERO,
         Duration::ZERO,
         DELAY_MAX,
-        "Least time between two requests of all entities; that of a profile counts too",
+        "Minimum time between two requests of all entities; a profile may ask for more",
     )
     .source("Ishaq et al. 2016 s2.3.1")],
     make: |choice| Box::new(Fixed::new(choice.time("delay"))),

@@ -22,7 +22,7 @@ pub static ROW: Row<dyn Gate> = Row {
             0.3,
             0.0,
             1.0,
-            "Share of silent members above which the group is asked once more",
+            "Share of silent members above which the multicast request is repeated once",
         )
         .source("ours"),
     ],

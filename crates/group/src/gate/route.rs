@@ -19,20 +19,20 @@ use crate::params::INTERFERENCE_HOPS;
 /// The row of [`Route`].
 pub static ROW: Row<dyn Gate> = Row {
     name: "gate-route",
-    summary: "Air time of each path, far members first, one exchange for each first hop",
+    summary: "Requests spaced by the air time of each path, distant members first, one exchange for each first hop",
     section: "gate-route",
     parameters: &[
-        Parameter::number("share", 0.5, SHARE_MIN, SHARE_MAX, "Share of the channel at first")
+        Parameter::number("share", 0.5, SHARE_MIN, SHARE_MAX, "Initial share of the channel")
             .source("ours"),
         Parameter::time(
             "transmission",
             Duration::from_millis(5),
             Duration::from_millis(1),
             Duration::from_secs(1),
-            "Time of one transmission over one hop before there is an answer",
+            "Assumed time of a transmission over one hop, before the first answer",
         )
         .source("a frame of 80 octets at 250 kbit/s, its acknowledgement and back-off"),
-        Parameter::whole("window", 4, 1, 64, "Most exchanges under way")
+        Parameter::whole("window", 4, 1, 64, "Maximum number of simultaneous exchanges")
             .unit("exchanges")
             .source("ours"),
     ],

@@ -86,10 +86,7 @@ pub fn fields(
         other => Err(Refusal::new(
             Code::UNSUPPORTED_CONTENT_FORMAT,
             "format of profiles",
-            format!(
-                "Content-Format {} is none of 40 (link format), 50 (JSON) and 60 (CBOR)",
-                other.0
-            ),
+            format!("Content-Format {} is not 40 (link format), 50 (JSON) or 60 (CBOR)", other.0),
         )),
     }
 }
@@ -153,7 +150,7 @@ fn cbor(payload: &[u8]) -> Result<Vec<(String, Field)>, Refusal> {
     let mut decoder = Decoder::new(payload);
     let fields = cbor_map(&mut decoder).map_err(|error| {
         let at = decoder.position();
-        Refusal::field(format!("the payload is no CBOR map of texts, octet {at}: {error}"))
+        Refusal::field(format!("the payload is not a CBOR map of texts, octet {at}: {error}"))
     })?;
     if decoder.position() == payload.len() {
         Ok(fields)

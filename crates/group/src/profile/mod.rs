@@ -213,7 +213,7 @@ impl Draft {
             }
             _ => return Err(unknown(key, use_)),
         };
-        if twice { Err(Refusal::field(format!("{key}: it is there twice"))) } else { Ok(()) }
+        if twice { Err(Refusal::field(format!("{key}: the field occurs twice"))) } else { Ok(()) }
     }
     /// Takes in a field that stays as it is for the life of an entity; true if it was there before.
     fn set_fixed(&mut self, key: &str, field: &Field) -> Result<bool, Refusal> {
@@ -287,14 +287,16 @@ fn members(field: &Field, own: &[Authority]) -> Result<Vec<Target>, Refusal> {
     };
     if texts.is_empty() || texts.len() > MEMBERS_MAX {
         let count = texts.len();
-        return Err(Refusal::field(format!("er: {count} members are not 1 to {MEMBERS_MAX}")));
+        return Err(Refusal::field(format!(
+            "er: there are {count} members; 1 to {MEMBERS_MAX} are allowed"
+        )));
     }
     let mut members: Vec<Target> = Vec::with_capacity(texts.len());
     for text in texts {
         let target =
             Target::parse(text, own).map_err(|why| Refusal::field(format!("er: {why}")))?;
         if members.contains(&target) {
-            return Err(Refusal::field(format!("er: {text:?} is there twice")));
+            return Err(Refusal::field(format!("er: {text:?} occurs twice")));
         }
         members.push(target);
     }
@@ -326,7 +328,7 @@ fn unknown(key: &str, use_: Use) -> Refusal {
         Use::Update => "er, emt, enr, eo and delay",
         Use::Query => "er, emt, enr, eo, delay and deadline",
     };
-    Refusal::field(format!("{key:?} is no field here; there are {known}"))
+    Refusal::field(format!("{key:?} is not a field; the fields are {known}"))
 }
 
 #[cfg(test)]

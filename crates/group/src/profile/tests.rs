@@ -91,7 +91,7 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
         (r#"{"emt":"ack"}"#, ["emt", "con or non"]),
         (r#"{"name":"a b"}"#, ["name", "letters"]),
         (r#"{"scope":2}"#, ["scope", "3, 4, 5 or e"]),
-        (r#"{"speed":2}"#, ["speed", "no field"]),
+        (r#"{"speed":2}"#, ["speed", "not a field"]),
         (r#"["er"]"#, ["JSON", "object"]),
         (r#"{"er""#, ["JSON", "EOF"]),
     ] {

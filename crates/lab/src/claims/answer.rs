@@ -160,7 +160,9 @@ impl Power {
             None => "over a million runs".to_owned(),
         };
         let none = if can_hold { "" } else { "; no mean holds with so few runs" };
-        format!("± {half} where ± {wanted} would decide: {runs} of this mean and spread{none}")
+        format!(
+            "the interval is ± {half}; ± {wanted} would decide, after {runs} with this mean and spread{none}"
+        )
     }
 }
 

@@ -182,10 +182,7 @@ impl Test {
                 self.probe.is_none() && self.op != Op::SameOrderings && self.metric.is_empty(),
                 "a test needs a metric or a probe",
             ),
-            (
-                self.probe.is_some() && self.expect.is_empty(),
-                "a probe needs something to expect of it",
-            ),
+            (self.probe.is_some() && self.expect.is_empty(), "a probe needs an expected value"),
             (self.left.is_some() != self.right.is_some(), "a side is missing"),
             (
                 matches!(self.op, Op::Approx | Op::Between) && self.probe.is_none() && !bounds,

@@ -173,9 +173,8 @@ fn compared(
     }
     let alone = count(Outcome::Fails, 1);
     if all > 1 && outcome != Outcome::Fails && alone > count(Outcome::Fails, families.fails) {
-        why = format!(
-            "{why}; {alone} fail when each is judged alone, as some of so many do by chance"
-        );
+        why =
+            format!("{why}; {alone} fail if each is judged alone, as some of so many do by chance");
     }
     Finding {
         outcome,

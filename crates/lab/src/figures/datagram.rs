@@ -90,9 +90,9 @@ pub fn draw(slice: &[(String, &PointResult)], place: &str) -> Option<Figure> {
         name: "fragment-timeline".to_owned(),
         title: format!("Fragments of chosen datagrams over time{place}"),
         caption: "From the first fragment of a datagram to its end, as its sender saw it: fragments sent, sent again, \
-                  acknowledged, reported lost, timed out, and reported congestion (ECN); below, the window in fragments, and the gap \
-                  between fragments. Of each series the datagram that arrived and the one that was given up that show \
-                  most: up to two timeouts, a gap that changes, congestion, then losses."
+                  acknowledged, reported lost, timed out, and reported congestion (ECN). Below: the window in fragments, and \
+                  the gap between fragments. Each series shows one delivered and one abandoned datagram. Preferred \
+                  are, in this order, up to two timeouts, a gap that changes, congestion, losses."
             .to_owned(),
         sheet,
         data,

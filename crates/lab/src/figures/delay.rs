@@ -50,8 +50,8 @@ pub fn distribution(arrangement: &Arrangement<'_>) -> Option<Figure> {
     Some(Figure {
         name: "delay-distribution".to_owned(),
         title: "Distribution of the delay".to_owned(),
-        caption: "Share of acknowledged transactions whose delay, from first copy to acknowledgement, was no \
-                  longer; each percentile is a mean over the seeds. Marks stand at 25, 50 and 75 %."
+        caption: "Share of acknowledged transactions with at most this delay, from first copy to acknowledgement; \
+                  each percentile is a mean over the seeds. Marks are at 25, 50 and 75 %."
             .to_owned(),
         sheet,
         data: distribution_data(&panels),

@@ -55,7 +55,7 @@ pub fn draw(sensitivity: &Sensitivity) -> Option<Figure> {
         name: "differences".to_owned(),
         title: format!("Effect of other values, compared with {taken}"),
         caption: "Mean difference from the assumed value, over the runs of equal seeds, with its 95 % confidence \
-                  interval (Student's t). Each interval stands alone: without any effect, one of twenty misses zero by chance."
+                  interval (Student's t). Each interval is computed alone: without any effect, one of twenty excludes zero by chance."
             .to_owned(),
         sheet: forest::draw(&rows, &labels, &legend, true),
         data,

@@ -63,7 +63,7 @@ pub fn draw(slice: &[(String, &PointResult)], place: &str) -> Option<Figure> {
     Some(Figure {
         name: "drops".to_owned(),
         title: format!("Drops by layer and reason{place}"),
-        caption: "Packets of all kinds that ended without arriving, as mean over the seeds; the number at the end \
+        caption: "Packets of all kinds that did not arrive, as mean over the seeds; the number at the end \
                   of a bar is their sum."
             .to_owned(),
         sheet,

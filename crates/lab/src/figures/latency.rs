@@ -92,8 +92,8 @@ pub fn by_hops(arrangement: &Arrangement<'_>) -> Option<Figure> {
         name: "latency-by-hops".to_owned(),
         title: "Distribution of the latency of datagrams by hops".to_owned(),
         caption: format!(
-            "Share of the datagrams that arrived whose latency, from socket to socket, was no longer, by the hops of \
-             their source; each percentile is a mean over the seeds. Marks stand at 25, 50 and 75 %.{}",
+            "Share of the delivered datagrams with at most this latency, from socket to socket, by the hops of \
+             their source; each percentile is a mean over the seeds. Marks are at 25, 50 and 75 %.{}",
             along.map(|key| format!(" Titles begin with {key}.")).unwrap_or_default()
         ),
         sheet,

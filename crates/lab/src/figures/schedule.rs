@@ -38,8 +38,8 @@ pub fn draw(slice: &[(String, &PointResult)]) -> Vec<Figure> {
             name: format!("schedule-{}", index + 1),
             title: format!("Negotiated cells{comma}{words}, seed {}", run.seed.0),
             caption: format!(
-                "{} cells of all nodes at the end of the run, each told by the node that sends in it. Darker fields hold \
-                 several cells, so those links may disturb each other; the number says how many.",
+                "{} cells of all nodes at the end of the run, each counted at its sender. A darker field has several \
+                 cells, whose links may disturb each other; the number is the number of cells.",
                 cells.len()
             ),
             sheet: matrix(cells, slots),

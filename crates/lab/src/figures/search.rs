@@ -91,8 +91,8 @@ pub fn rungs(tuned: &Tuned) -> Option<Figure> {
         title: "Every set on every rung".to_owned(),
         caption: format!(
             "Each dot is a set of numbers with the mean of its objective (`{}`, {better} is better) over the seeds so \
-             far; a line joins the rungs that a set reached. Grey ones were drawn, the others have names. These \
-             values flatter the winner; only the comparison counts.",
+             far; a line joins the rungs that a set reached. Grey sets were drawn at random; the others have names. These \
+             values favour the winner, so only the comparison counts.",
             tuned.objective.name()
         ),
         sheet,
@@ -166,7 +166,7 @@ pub fn comparison(tuned: &Tuned) -> Option<Figure> {
         name: "comparison".to_owned(),
         title: "The best set and the published ones on fresh seeds".to_owned(),
         caption: "Means over seeds that the search has not used, with 95 % confidence intervals (Student's t). The runs \
-                  are paired, so the table of gains tells more than these intervals."
+                  are paired, so the table of gains says more than these intervals."
             .to_owned(),
         sheet: forest::draw(&rows, labels, &Legend::new(), false),
         data,

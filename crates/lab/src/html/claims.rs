@@ -222,7 +222,7 @@ fn add_commands(page: &mut Document, listed: &[(&Sweep, Vec<PointResult>, Proven
         page.add(&failures);
     }
     page.section("parameters", "Parameters");
-    page.add("<p class=\"note\">Those of the first point of each scenario; others differ in the settings listed with them.</p>\n");
+    page.add("<p class=\"note\">The values of the first point of each scenario; the other points differ in the settings listed with them.</p>\n");
     let mut seen: Vec<&str> = Vec::new();
     for point in listed.iter().flat_map(|(_, points, _)| points) {
         let scenario = point.setting("scenario").unwrap_or(&point.point.scenario.head.name);

@@ -22,7 +22,7 @@ pub fn search_page(tuned: &Tuned, provenance: &Provenance, again: &str) -> Page 
     if let Some(figure) = search::comparison(tuned) {
         page.figure("", &figure);
     }
-    page.add("<h3>What the best set gains</h3>\n<p class=\"note\">The best one less the others, paired by seed, with 95 % confidence intervals.</p>\n");
+    page.add("<h3>What the best set gains</h3>\n<p class=\"note\">The best set minus the others, paired by seed, with 95 % confidence intervals.</p>\n");
     page.add(&table(&gains(tuned)));
     page.section("search", "The search");
     if let Some(figure) = search::rungs(tuned) {
@@ -41,7 +41,7 @@ pub fn search_page(tuned: &Tuned, provenance: &Provenance, again: &str) -> Page 
     }
     if let Some(first) = tuned.held_out.first() {
         page.section("parameters", "Parameters");
-        page.add("<p class=\"note\">Those of the first set of the comparison; the others differ in what was tuned alone.</p>\n");
+        page.add("<p class=\"note\">The values of the first set of the comparison; the others differ only in the tuned keys.</p>\n");
         page.add(&points::parameters(first, "The scenario with every value"));
     }
     page.finish()

@@ -53,7 +53,7 @@ pub fn sweep_page(results: &Results, provenance: &Provenance) -> Page {
     if let Some(first) = points.first() {
         page.section("parameters", "Parameters");
         if points.len() > 1 {
-            page.add("<p class=\"note\">Those of the first point; the others differ in the swept keys alone.</p>\n");
+            page.add("<p class=\"note\">The values of the first point; the others differ only in the swept keys.</p>\n");
         }
         page.add(&points::parameters(first, "The scenario with every value"));
     }

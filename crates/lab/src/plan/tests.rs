@@ -158,7 +158,7 @@ fn a_value_that_is_no_list_is_told_with_what_it_must_be() {
 fn lists_that_cannot_be_zipped_are_told_with_their_lengths() {
     assert_eq!(
         errors(&TWO.replace("[sweep]", "[sweep]\nzip = true"), &[]),
-        "my.toml: sweep.zip: lists must be of one length: traffic.period has 3, coap.congestion has 2"
+        "my.toml: sweep.zip: lists must have the same length: traffic.period has 3, coap.congestion has 2"
     );
 }
 
@@ -220,5 +220,8 @@ fn a_sweep_that_makes_too_many_points_is_refused_before_it_is_made() {
 #[test]
 fn where_one_scenario_is_wanted_a_sweep_is_refused_with_its_line() {
     let told = Scenario::parse("my.toml", TWO, &[]).expect_err("a sweep").to_string();
-    assert_eq!(told, "my.toml:4:1: sweep: many scenarios are swept here where one is wanted");
+    assert_eq!(
+        told,
+        "my.toml:4:1: sweep: the file sweeps many scenarios, and this command needs one"
+    );
 }

@@ -14,7 +14,7 @@ section! {
     BorderRouter {
         /// Number of the node.
         node: u16 = 0, Within(1, NODES_MAX);
-        /// The identifier of its PAN; by default the one after that of the border router before it.
+        /// Identifier of its PAN; by default that of the previous border router plus 1.
         pan: Option<u16> = None, Within(1, 0xfffd);
         /// Channels of its mesh in hopping order, under TSCH; by default those of `mac.hopping`.
         hopping: Option<Hopping> = None, Any;
@@ -32,7 +32,7 @@ section! {
 }
 
 section! {
-    /// A constrained link between two border routers; the far one is reached over it alone.
+    /// A constrained link between two border routers; packets reach the far one only over this link.
     WiredLink {
         /// The border router at the near end.
         near: u16 = 0, Within(0, NODES_MAX);
@@ -40,34 +40,33 @@ section! {
         far: u16 = 0, Within(0, NODES_MAX);
         /// Rate from the near end to the far one, in bits per second (Pesola 2020: 60 kbit/s from the network).
         rate_bps: u64 = 60_000, Within(1, 10_000_000_000);
-        /// Rate from the far end to the near one; by default the same (Pesola 2020: 30 kbit/s to the network).
+        /// Rate from the far end to the near one; by default that of `rate_bps` (Pesola 2020: 30 kbit/s to the network).
         back_rate_bps: Option<u64> = None, Within(1, 10_000_000_000);
         /// One-way delay after the packet is sent.
         delay: Duration = Duration::from_millis(200), Within(Duration::ZERO, Duration::from_secs(10));
-        /// The same from the far end to the near one; by default the same (Pesola 2020: 400 ms).
+        /// One-way delay from the far end to the near one; by default that of `delay` (Pesola 2020: 400 ms).
         back_delay: Option<Duration> = None, Within(Duration::ZERO, Duration::from_secs(10));
-        /// Least time that is added to the delay.
+        /// Minimum time that is added to the delay.
         jitter_min: Duration = Duration::ZERO, Within(Duration::ZERO, Duration::from_secs(10));
-        /// Largest time that is added to the delay, drawn for each packet; the order of packets stays.
+        /// Maximum time that is added to the delay, drawn for each packet; packets keep their order.
         jitter: Duration = Duration::ZERO, Within(Duration::ZERO, Duration::from_secs(10));
-        /// Octets that wait in each direction; a packet beyond them is dropped.
+        /// Octets that may wait in each direction; further packets are dropped.
         queue_octets: u64 = 2_500, Within(0, 1_000_000_000);
-        /// The chance that a packet is lost after it was sent.
+        /// Probability that the link loses a packet.
         loss: f64 = 0.0, Within(0.0, 1.0);
-        /// Share of time in which the link is bad (Gilbert 1960, Elliott 1963); `loss` then is the chance in the rest.
+        /// Share of time in which the link is bad (Gilbert 1960, Elliott 1963); `loss` applies to the other times.
         burst_share: f64 = 0.0, Within(0.0, 0.99);
-        /// The chance that a packet is lost while the link is bad.
+        /// Probability that the link loses a packet while it is bad.
         burst_loss: f64 = 0.5, Within(0.0, 1.0);
-        /// How long the link is bad at a time, in the mean; exponential.
+        /// Mean length of a bad time, exponentially distributed.
         burst_mean: Duration = Duration::from_millis(1500), Within(Duration::from_millis(1), Duration::from_secs(3600));
-        /// Whether a packet is as long on the link as over IPv4: 20 octets shorter.
+        /// Whether a packet takes 20 octets less on the link, as with a header of IPv4.
         ipv4_sizes: bool = false, Any;
     }
 }
 
 section! {
-    /// A serial line from a host, which is a border router without a mesh, to a border router that reads it with little
-    /// memory.
+    /// A serial line from a host (a border router without a mesh) to a border router with little memory.
     SerialLine {
         /// The host.
         near: u16 = 0, Within(0, NODES_MAX);
@@ -77,9 +76,9 @@ section! {
         baud: u64 = 115_200, Within(10, 100_000_000);
         /// Longest packet that the border router accepts (Contiki in 2014: 140).
         packet_octets: u32 = 140, Within(1, 65_575);
-        /// Octets that wait in the border router (Contiki in 2014: 156).
+        /// Octets that may wait in the border router (Contiki in 2014: 156).
         ring_octets: u32 = 156, Within(1, 1_000_000);
-        /// Packets that wait in the border router (Contiki in 2014: 2).
+        /// Packets that may wait in the border router (Contiki in 2014: 2).
         ring_packets: u32 = 2, Within(1, 10_000);
     }
 }
@@ -170,7 +169,7 @@ impl Scenario {
         let mut seen: Vec<u16> = Vec::new();
         for (key, (near, far)) in links.chain(serials) {
             for (name, node) in [("near", near), ("far", far)] {
-                let message = format!("{node} is no border router; give it a [[border_router]]");
+                let message = format!("{node} is not a border router; give it a [[border_router]]");
                 let is_known = meshes.iter().any(|mesh| mesh.first == node);
                 check(!is_known, &format!("{key}.{name}"), message);
             }
@@ -189,7 +188,7 @@ impl Scenario {
             let (first, before) = (mesh.first, meshes[index - 1].first);
             let message = format!("{first} is not above {before}, the border router before it");
             check(first <= before, &key("node"), message);
-            let message = format!("{first} is no node: there are {}", nodes.unwrap_or_default());
+            let message = format!("{first} is not a node: there are {}", nodes.unwrap_or_default());
             check(nodes.is_some_and(|nodes| u32::from(first) >= nodes), &key("node"), message);
             let same = meshes[..index].iter().find(|other| other.pan == mesh.pan);
             let other = same.map_or(0, |other| other.first);
@@ -267,7 +266,7 @@ mod tests {
     fn lines_that_do_not_fit_are_named_by_their_keys() {
         let with = |lines: &str| told(&format!("{TWO}{lines}"), &[]);
         let error = with("[[serial]]\nfar = 4\n");
-        assert!(error.contains("serial[0].far: 4 is no border router; give it a"), "{error}");
+        assert!(error.contains("serial[0].far: 4 is not a border router; give it a"), "{error}");
         let error = with("[[link]]\nfar = 3\n[[serial]]\nfar = 3\n");
         assert!(
             error.contains("serial[0].far: 3 is at both ends, or has a line already"),
@@ -278,7 +277,7 @@ mod tests {
     #[test]
     fn border_routers_that_do_not_fit_are_told_by_their_keys() {
         for (sets, expected) in [
-            (&["topology.nodes=3"][..], "border_router[0].node: 3 is no node: there are 3"),
+            (&["topology.nodes=3"][..], "border_router[0].node: 3 is not a node: there are 3"),
             (&["border_router=[{node=3, pan=43981}]"], "43981 is the PAN of node 0 already"),
             (&["border_router=[{node=3}, {node=2}]"], "border_router[1].node: 2 is not above 3"),
             (&["border_router=[{node=3, channel=11}]"], "hops; write hopping instead"),

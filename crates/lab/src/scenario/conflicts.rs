@@ -58,7 +58,7 @@ impl Scenario {
         let always = make(&self.schedule.row().into(), Children::Known).needs_children();
         let values = if always { "" } else { ", as it is set," };
         let message = format!(
-            "{name}{values} listens to a node's children, which rpl.mode = \"non-storing\" does not tell"
+            "{name}{values} needs to know a node's children, and with rpl.mode = \"non-storing\" a node does not"
         );
         let is_told = self.rpl.mode != RplMode::NonStoring;
         check(needs_children && !is_told, "schedule.function", message);
@@ -76,14 +76,14 @@ impl Scenario {
             own_table && placed && !(drawn && matches!(needs, Needs::Table(_))),
             "topology.kind",
             format!(
-                "medium \"{medium}\" has its own links; write kind = \"table\", or \"positions\" with their places"
+                "medium \"{medium}\" has its own links; write kind = \"table\", or \"positions\" to give positions too"
             ),
         );
         check(
             !own_table && !placed,
             "topology.kind",
             format!(
-                "medium \"{medium}\" needs places; write another kind than \"table\" or \"tree\""
+                "medium \"{medium}\" needs the positions of nodes; write another kind than \"table\" or \"tree\""
             ),
         );
         let expected: Option<u32> = match needs {
@@ -101,20 +101,20 @@ impl Scenario {
         }
         if let Topology::Places(places) = &self.topology {
             let (given, others) = (places.x_m.len(), places.y_m.len());
-            let message = format!("{given} places; write at least one, and as many y_m");
+            let message = format!("{given} numbers; write at least one, and as many for y_m");
             check(given == 0 || given != others, "topology.x_m", message);
-            let message = format!("{} nodes have only {given} places", places.count());
+            let message = format!("{} nodes have only {given} positions", places.count());
             check(places.count() > given, "topology.nodes", message);
         }
         for (index, wifi) in self.radio.wifi.iter().enumerate() {
             let key = format!("radio.wifi[{index}].x_m");
             let given = wifi.x_m.is_some() || wifi.y_m.is_some();
-            let message = "a place is x_m and y_m; give both or none".to_owned();
+            let message = "a position is x_m and y_m; give both or none".to_owned();
             check(given && wifi.place_m().is_none(), &key, message);
             let message = "a use has both `on` and `off`; give both or none".to_owned();
             let key_on = format!("radio.wifi[{index}].on");
             check(wifi.on.is_some() != wifi.off.is_some(), &key_on, message);
-            let message = "a place is allowed only where the nodes have positions".to_owned();
+            let message = "a position is allowed only if the nodes have positions".to_owned();
             check(given && !placed, &key, message);
         }
         let nodes = self.topology.nodes().unwrap_or_default();
@@ -176,7 +176,7 @@ impl Scenario {
         if application != Application::Group {
             return;
         }
-        let message = "TCP has one peer; write coap.transport = \"udp\"".to_owned();
+        let message = "TCP cannot reach a group; write coap.transport = \"udp\"".to_owned();
         check(self.coap.transport == Transport::Tcp, "traffic.application", message);
         let message = "OSCORE protects exchanges of two nodes, and traffic.application = \"group\"";
         check(self.coap.oscore, "coap.oscore", message.to_owned());
@@ -197,12 +197,11 @@ impl Scenario {
     fn traffic_conflicts(&self, check: &mut impl FnMut(bool, &str, String)) {
         let Traffic { application, payload_bytes, hops_min, .. } = self.traffic;
         let Coap { block, oscore, .. } = self.coap;
-        let message = format!("{block} is not a power of two, as the size of a block is");
+        let message = format!("{block} is not a power of two");
         check(!block.is_power_of_two(), "coap.block", message);
         let message = "OSCORE protects CoAP, and traffic.application = \"udp\"".to_owned();
         check(oscore && application == Application::Udp, "coap.oscore", message);
-        let message =
-            "a node has a context with its own border router, and traffic.collector = \"first\"";
+        let message = "a node has an OSCORE context only with its own border router, and traffic.collector = \"first\"";
         let other = self.traffic.collector == Collector::First && self.meshes().len() > 1;
         check(oscore && other, "coap.oscore", message.to_owned());
         let nodes = self.topology.nodes().unwrap_or(u32::from(u16::MAX) + 1);
@@ -228,9 +227,9 @@ impl Scenario {
         check(
             application == Application::Udp && usize::from(payload_bytes) < least,
             "traffic.payload_bytes",
-            format!("{payload_bytes} is below the {least} by which a datagram is known again"),
+            format!("{payload_bytes} is below {least}, the octets that identify a datagram"),
         );
-        let message = format!("{hops_min} can only be known of routes = \"static\"");
+        let message = format!("{hops_min} needs routes = \"static\"");
         check(self.head.routes == Routes::Rpl && hops_min > 1, "traffic.hops_min", message);
     }
 }

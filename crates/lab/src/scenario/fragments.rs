@@ -13,25 +13,25 @@ use super::value::{Any, Within, choice};
 const HOUR: Duration = Duration::from_secs(3600);
 
 variants! {
-    /// How packets larger than a frame go.
+    /// How nodes carry packets larger than a frame.
     Fragments by "mode" {
-        /// Every hop reassembles the packet and cuts it again (RFC 4944).
+        /// Every hop reassembles the packet and fragments it again (RFC 4944).
         "hwr" => HopWise,
-        /// Fragments go on as they come (RFC 8930).
+        /// Nodes forward fragments as they arrive (RFC 8930).
         "ff" => Forwarded,
-        /// Fragments go on as they come, and the ends recover those that are lost (RFC 8931).
+        /// Nodes forward fragments as they arrive, and the ends recover lost ones (RFC 8931).
         "sfr" => Recovered,
-        /// The source cuts packets so that each fits into one frame (RFC 8200).
+        /// The source splits packets into IPv6 fragments that fit into one frame (RFC 8200).
         "e2e" => EndToEnd,
     }
 }
 
 choice! {
-    /// What a node does where the RFCs leave it the choice.
+    /// Behaviour that the RFCs leave open.
     StackProfile {
-        /// What cannot be completed any more holds nothing.
+        /// A packet that can no longer be completed frees its memory.
         Native = "native",
-        /// As RIOT's stack does.
+        /// Behaviour of RIOT's stack.
         RiotGnrc = "riot-gnrc",
     }
 }
@@ -39,9 +39,9 @@ choice! {
 section! {
     /// Every hop reassembles.
     HopWise {
-        /// Fragments of one packet that wait in the MAC's queue at most; all of them with `profile = "riot-gnrc"`.
+        /// Maximum number of fragments of one packet in the MAC's queue; all of them with `profile = "riot-gnrc"`.
         in_flight: u8 = params::FRAGMENTS_IN_FLIGHT as u8, Within(1, 64);
-        /// What a node does where the RFCs leave it the choice.
+        /// Behaviour that the RFCs leave open.
         profile: StackProfile = StackProfile::Native, Any;
     }
 }
@@ -49,11 +49,11 @@ section! {
 section! {
     /// Fragments go on as they come.
     Forwarded {
-        /// Fragments of one packet that wait in the source's queue at most; all of them with `profile = "riot-gnrc"`.
+        /// Maximum number of fragments of one packet in the source's queue; all of them with `profile = "riot-gnrc"`.
         in_flight: u8 = params::FRAGMENTS_IN_FLIGHT as u8, Within(1, 64);
-        /// What a node does where the RFCs leave it the choice.
+        /// Behaviour that the RFCs leave open.
         profile: StackProfile = StackProfile::Native, Any;
-        /// Packets that pass through one node at a time (RIOT: 16); further ones are reassembled.
+        /// Packets that one node forwards in fragments at a time (RIOT: 16); it reassembles further ones.
         entries: u16 = params::FORWARDED_DATAGRAMS as u16, Within(1, 1024);
     }
 }
@@ -61,13 +61,13 @@ section! {
 section! {
     /// The ends recover what is lost.
     Recovered {
-        /// Packets that pass through one node at a time (RIOT: 16); further ones are reassembled.
+        /// Packets that one node forwards in fragments at a time (RIOT: 16); it reassembles further ones.
         entries: u16 = params::FORWARDED_DATAGRAMS as u16, Within(1, 1024);
-        /// What a node does where the RFCs leave it the choice.
+        /// Behaviour that the RFCs leave open.
         profile: StackProfile = StackProfile::Native, Any;
         /// Congestion window of the fragments of one packet.
         window: &'static Row<dyn Window> = &fixed::ROW, Any;
-        /// Fragments that one may send before the first acknowledgement (RFC 8931 s7.1: OptWindowSize).
+        /// Fragments that a source may send before the first acknowledgement (RFC 8931 s7.1: OptWindowSize).
         window_fragments: u8 = params::WINDOW_FRAGMENTS as u8, Within(1, 32);
         /// How long a source waits for an acknowledgement (RFC 8931 s7.1: OptARQTimeOut; Lenders et al. 2021: 2.5 s).
         arq_timeout: Duration = params::ARQ_TIMEOUT, Within(Duration::from_millis(1), HOUR);
@@ -77,7 +77,7 @@ section! {
         datagram_retries: u8 = params::DATAGRAM_RETRIES, Within(0, 255);
         /// Time between two fragments of one node (RFC 8931 s4.2; RIOT: 0.1 ms).
         inter_frame_gap: Duration = params::INTER_FRAME_GAP, Within(Duration::ZERO, HOUR);
-        /// Frames in a node's queues at which it marks what passes as congested.
+        /// Frames in a node's queues at which it marks fragments as congested.
         mark_frames: u16 = params::MARK_FRAMES as u16, Within(1, 1024);
     }
 }
@@ -85,7 +85,7 @@ section! {
 section! {
     /// The source cuts packets to fit a frame.
     EndToEnd {
-        /// What a node does where the RFCs leave it the choice.
+        /// Behaviour that the RFCs leave open.
         profile: StackProfile = StackProfile::Native, Any;
     }
 }

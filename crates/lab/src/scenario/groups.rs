@@ -20,47 +20,47 @@ section! {
         gate: Choice<dyn Gate> = Choice::default(), Any;
         /// The border router that manages entities; it needs no mesh.
         manager: u16 = 0, Within(0, NODES_MAX);
-        /// The border router that queries them; another one, which needs no mesh either.
+        /// The border router that queries them, other than the manager; it needs no mesh either.
         client: u16 = 1, Within(0, NODES_MAX);
-        /// How members are reached, in entities that do not say.
+        /// How the manager reaches members, for entities without their own `ect`.
         ect: Ect = Ect::Unicast, Any;
         /// When the first entity is created.
         setup: Duration = Duration::from_secs(120), Within(Duration::ZERO, DAY);
         /// How long the manager takes to make a result of the answers.
         service: Duration = Duration::ZERO, Within(Duration::ZERO, Duration::from_secs(60));
-        /// The entity that is queried; without it, the last one.
+        /// The entity that the client queries; if unset, the last one.
         query: Option<String> = None, Any;
-        /// Time between two requests to members in a query, in place of that of the profile.
+        /// Time between two requests to members in a query; replaces `delay` of the profile.
         delay: Option<Duration> = None, Within(Duration::ZERO, DELAY_MAX);
         /// Other arguments of the query, as in a URI: `eo=avg&enr=2`.
         arguments: Option<String> = None, Any;
-        /// What a query writes to all members; without it a query reads.
+        /// Text that a query writes to all members; if unset, a query reads.
         write: Option<String> = None, Any;
     }
 }
 
 choice! {
-    /// Which messages carry requests to members.
+    /// Type of the messages to members.
     Emt {
-        /// Confirmable ones.
+        /// Confirmable messages.
         Con = "con",
-        /// Unconfirmed ones.
+        /// Non-confirmable messages.
         Non = "non",
     }
 }
 
 choice! {
-    /// How members are reached.
+    /// How the manager reaches members.
     Ect {
-        /// By one request for each.
+        /// One request for each member.
         Unicast = "unicast",
-        /// By one request for all, to a group address that they join.
+        /// One request for all members, to a group address that they join.
         Multicast = "multicast",
     }
 }
 
 choice! {
-    /// What is made of the answers.
+    /// How the manager combines the answers.
     Eo {
         /// A list.
         List = "lst",
@@ -78,17 +78,17 @@ section! {
     Entity {
         /// Its name.
         name: String = "all".to_owned(), NotEmpty;
-        /// Its members among the nodes; without any nodes and entities, every node that is no border router.
+        /// Nodes among its members; if `nodes` and `entities` are unset, all nodes except border routers.
         nodes: Vec<u16> = Vec::new(), Any;
-        /// Its members among the entities before it.
+        /// Earlier entities among its members.
         entities: Vec<String> = Vec::new(), Any;
-        /// Which messages carry requests to members.
+        /// Type of the messages to members.
         emt: Emt = Emt::Con, Any;
-        /// How members are reached; by default as `groups.ect` says.
+        /// How the manager reaches the members; by default as in `groups.ect`.
         ect: Option<Ect> = None, Any;
-        /// Answers that suffice; without it, those of all members.
+        /// Number of answers that suffice; if unset, those of all members.
         enr: Option<u16> = None, Within(1, MEMBERS_MAX as u16);
-        /// What is made of the answers.
+        /// How the manager combines the answers.
         eo: Eo = Eo::List, Any;
         /// Time between two requests to members.
         delay: Duration = Duration::ZERO, Within(Duration::ZERO, DELAY_MAX);
@@ -162,7 +162,8 @@ impl Scenario {
     /// Whether entities have a manager, a client and members.
     pub(super) fn entity_conflicts(&self, check: &mut impl FnMut(bool, &str, String)) {
         if self.traffic.application != Application::Entities {
-            let message = "traffic.application = \"entities\" queries it; write that".to_owned();
+            let message =
+                "only traffic.application = \"entities\" queries it; write that".to_owned();
             return check(!self.entities.is_empty(), "entity", message);
         }
         let message = "OSCORE protects exchanges with a node's own border router".to_owned();
@@ -171,7 +172,7 @@ impl Scenario {
         let is_head = |node: u16| meshes.iter().any(|mesh| mesh.first == node);
         let Groups { manager, client, query, .. } = &self.groups;
         for (key, node) in [("groups.manager", *manager), ("groups.client", *client)] {
-            let message = format!("{node} is no border router; give it a [[border_router]]");
+            let message = format!("{node} is not a border router; give it a [[border_router]]");
             check(!is_head(node), key, message);
         }
         let message = format!("{client} is the manager; write another border router");
@@ -181,17 +182,17 @@ impl Scenario {
         for (index, entity) in listed.iter().enumerate() {
             let key = |name: &str| format!("entity[{index}].{name}");
             let before = |name: &String| listed[..index].iter().any(|other| other.name == *name);
-            let message = format!("there is an entity {:?} before it", entity.name);
+            let message = format!("an earlier entity has the name {:?}", entity.name);
             check(before(&entity.name), &key("name"), message);
             for node in &entity.nodes {
                 let message = format!("{node} is a border router, or not in the topology");
                 check(is_head(*node) || u32::from(*node) >= nodes, &key("nodes"), message);
             }
             for name in &entity.entities {
-                let message = format!("there is no entity {name:?} before it");
+                let message = format!("no earlier entity has the name {name:?}");
                 check(!before(name), &key("entities"), message);
             }
-            let message = "members that are entities are asked by unicast".to_owned();
+            let message = "entities among the members need unicast".to_owned();
             let is_group = entity.ect == Some(Ect::Multicast);
             check(is_group && !entity.entities.is_empty(), &key("ect"), message);
         }
@@ -257,10 +258,13 @@ mod tests {
     fn entities_that_do_not_fit_are_named_by_their_keys() {
         for (more, expected) in [
             ("[groups]\nclient = 0\n", "groups.client: 0 is the manager"),
-            ("[groups]\nmanager = 3\n", "groups.manager: 3 is no border router"),
+            ("[groups]\nmanager = 3\n", "groups.manager: 3 is not a border router"),
             ("[groups]\nquery = \"attic\"\n", "groups.query: there is no entity"),
             ("[[entity]]\nnodes = [2]\n", "entity[0].nodes: 2 is a border router"),
-            ("[[entity]]\nentities = [\"b\"]\n", "entity[0].entities: there is no entity \"b\""),
+            (
+                "[[entity]]\nentities = [\"b\"]\n",
+                "entity[0].entities: no earlier entity has the name \"b\"",
+            ),
         ] {
             let errors = Scenario::parse("star", &format!("{STAR}{more}"), &[]);
             let text = errors.expect_err(expected).to_string();

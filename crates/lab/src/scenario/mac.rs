@@ -18,9 +18,9 @@ variants! {
         "tsch" => Tsch,
         /// Carrier sense, unslotted (IEEE 802.15.4-2015 s6.2.5.1).
         "csma" => Csma,
-        /// The same under a driver that waits for a radio with one buffer (Lenders et al. 2021).
+        /// Unslotted carrier sense under a driver that waits for a radio with one buffer (Lenders et al. 2021).
         "thin" => Thin,
-        /// Carrier sense of Contiki in 2014 over NullRDC, a queue for each neighbour (Ishaq et al. 2016).
+        /// Carrier sense of Contiki in 2014 over NullRDC, with a queue for each neighbour (Ishaq et al. 2016).
         "contiki2014" => Contiki2014,
     }
 }
@@ -28,14 +28,14 @@ variants! {
 section! {
     /// Timeslots and channel hopping.
     Tsch {
-        /// Data frames that wait in one node at most (Righetti et al. 2023, table 1: 16).
+        /// Maximum number of data frames that wait in one node (Righetti et al. 2023, table 1: 16).
         queue_frames: u16 = 16, Within(1, 1024);
-        /// Of them for one neighbour, and for broadcast; the time source may have three quarters of `queue_frames`.
+        /// Maximum number of these frames for one neighbour, and for broadcast; for the time source, three quarters of `queue_frames`.
         queue_per_neighbour: u16 = params::QUEUE_PER_NEIGHBOUR as u16, Within(1, 1024);
         /// Retries of a unicast frame after the first attempt.
         retries: u8 = 7, Within(0, 15);
-        /// Frames that one cell may start when more wait for the same neighbour, in slots that follow each other
-        /// (IEEE 802.15.4-2015 s7.2.1.3, Frame Pending; Contiki-NG: 32); 0 or 1 is one frame a cell.
+        /// Maximum number of frames to one neighbour in consecutive slots from one cell on (IEEE 802.15.4-2015
+        /// s7.2.1.3, Frame Pending; Contiki-NG: 32); 0 or 1 is one frame in a cell.
         burst_frames: u8 = 0, Within(0, 32);
         /// Smallest back-off exponent in shared cells.
         be_min: u8 = 1, Within(0, 8);
@@ -45,15 +45,15 @@ section! {
         hopping: Hopping = Hopping::Sixteen, Any;
         /// Time between two enhanced beacons of a node.
         eb_period: Duration = Duration::from_secs(16), Within(MS * 100, HOUR);
-        /// A node sends a beacon or a broadcast in at most one of this times (neighbours + 1) minimal cells (RFC 9033 s2); 0 is no bound.
+        /// Factor f: a node sends beacons and broadcasts in at most one of f (neighbours + 1) minimal cells (RFC 9033 s2); 0 is no bound.
         broadcast_spacing: u8 = params::BROADCAST_SPACING, Within(0, 16);
-        /// Silence from the time source after which a frame is sent to resynchronise.
+        /// Silence of the time source after which a node sends a frame to resynchronise.
         keepalive: Duration = Duration::from_secs(12), Within(SECOND, HOUR);
-        /// Silence from the time source after which synchronisation is lost.
+        /// Silence of the time source after which a node loses synchronisation.
         desync: Duration = Duration::from_secs(120), Within(SECOND, HOUR);
         /// Time that a scanning node stays on a channel.
         scan_period: Duration = SECOND, Within(MS * 100, HOUR);
-        /// How far off a frame may start and still be heard, on each side, in microseconds.
+        /// Guard time before and after the expected start of a frame, in microseconds.
         guard_us: u32 = 1100, Within(100, 2000);
         /// Length of a timeslot, in milliseconds.
         slot_ms: u16 = 10, Within(5, 100);
@@ -61,13 +61,13 @@ section! {
 }
 
 choice! {
-    /// Who confirms frames to one neighbour.
+    /// What acknowledges unicast frames.
     Ack {
         /// The radio, one turnaround after the frame.
         Hardware = "hardware",
         /// The processor, `ack_delay` after the frame.
         Software = "software",
-        /// Nobody: a frame that is sent counts as delivered.
+        /// Nothing: a frame counts as delivered when it is sent.
         None = "none",
     }
 }
@@ -79,7 +79,7 @@ choice! {
         Energy = "energy",
         /// Mode 2: a frame that can be received.
         Carrier = "carrier",
-        /// Mode 3: one or the other.
+        /// Mode 3: energy or a frame.
         Either = "either",
     }
 }
@@ -87,7 +87,7 @@ choice! {
 section! {
     /// Carrier sense.
     Csma {
-        /// Data frames that wait in one node at most (Contiki: 8).
+        /// Maximum number of data frames that wait in one node (Contiki: 8).
         queue_frames: u16 = params::CSMA_QUEUE_FRAMES_MAX as u16, Within(1, 1024);
         /// Retries of a unicast frame after the first attempt (macMaxFrameRetries: 3).
         retries: u8 = params::CSMA_RETRIES_MAX, Within(0, 15);
@@ -95,29 +95,29 @@ section! {
         be_min: u8 = params::CSMA_BE_MIN, Within(0, 8);
         /// Largest back-off exponent (macMaxBe: 5).
         be_max: u8 = params::CSMA_BE_MAX, Within(1, 8);
-        /// What each copy of a frame adds to the first back-off exponent of the next (the standard: 0; Contiki before NG: 1).
+        /// Growth of the first back-off exponent with each copy of a frame (the standard: 0; Contiki before NG: 1).
         be_growth: u8 = 0, Within(0, 4);
-        /// Back-offs after the first before the channel is given up (macMaxCsmaBackoffs: 4).
+        /// Further back-offs before the MAC gives up on a busy channel (macMaxCsmaBackoffs: 4).
         backoffs: u8 = params::CSMA_BACKOFFS_MAX, Within(0, 15);
-        /// Who confirms frames.
+        /// What acknowledges frames.
         ack: Ack = Ack::Hardware, Any;
-        /// From a frame to its acknowledgement in software (Contiki on a CC2538: about 0.5 ms).
+        /// Time from a frame to its acknowledgement by software (Contiki on a CC2538: about 0.5 ms).
         ack_delay: Duration = Duration::from_micros(500), Within(params::TURNAROUND, MS * 100);
         /// The channel.
         channel: u8 = 26, Within(11, 26);
         /// What makes the channel busy: CCA mode 1, 2 or 3 with OR.
         cca: Cca = Cca::Either, Any;
-        /// Energy from which on it does.
+        /// Energy at which the channel counts as busy.
         cca_dbm: f64 = CCA_ENERGY_DBM, Within(-150.0, 0.0);
     }
 }
 
 choice! {
-    /// What becomes of a frame that is received again because its acknowledgement was lost.
+    /// Handling of a frame that arrives again because its acknowledgement was lost.
     Duplicates {
-        /// It is acknowledged again, and that is all (IEEE 802.15.4-2015 s6.7.2).
+        /// The node acknowledges it again and drops it (IEEE 802.15.4-2015 s6.7.2).
         Reject = "reject",
-        /// It goes up again: GNRC without `gnrc_netif_dedup`.
+        /// The MAC delivers it again, like GNRC without `gnrc_netif_dedup`.
         Pass = "pass",
     }
 }
@@ -125,7 +125,7 @@ choice! {
 section! {
     /// The thin MAC: RIOT's GNRC over an AT86RF231.
     Thin {
-        /// Data frames that wait in one node at most (artefact of Lenders et al. 2021: 64, and 8 in its second study).
+        /// Maximum number of data frames that wait in one node (artefact of Lenders et al. 2021: 64, and 8 in its second study).
         queue_frames: u16 = params::THIN_QUEUE_FRAMES_MAX as u16, Within(1, 1024);
         /// Retries of a unicast frame after the first attempt (macMaxFrameRetries: 3).
         retries: u8 = params::CSMA_RETRIES_MAX, Within(0, 15);
@@ -133,19 +133,19 @@ section! {
         be_min: u8 = params::CSMA_BE_MIN, Within(0, 8);
         /// Largest back-off exponent (macMaxBe: 5).
         be_max: u8 = params::CSMA_BE_MAX, Within(1, 8);
-        /// Back-offs after the first before the channel is given up (macMaxCsmaBackoffs: 4).
+        /// Further back-offs before the MAC gives up on a busy channel (macMaxCsmaBackoffs: 4).
         backoffs: u8 = params::CSMA_BACKOFFS_MAX, Within(0, 15);
-        /// A received frame occupies the radio's buffer for a time drawn from zero to this.
+        /// Maximum time for which a received frame occupies the buffer of the radio; the time is random.
         busy_max: Duration = params::THIN_BUSY_MAX, Within(Duration::ZERO, SECOND);
-        /// A frame that found the radio busy is tried again at the latest after this.
+        /// Maximum time until a frame that found the radio busy is tried again.
         requeue: Duration = params::THIN_REQUEUE, Within(MS, SECOND);
-        /// What becomes of a frame that is received again because its acknowledgement was lost.
+        /// Handling of a frame that arrives again because its acknowledgement was lost.
         duplicates: Duplicates = Duplicates::Reject, Any;
         /// The channel (Lenders et al. 2021: 16).
         channel: u8 = 16, Within(11, 26);
         /// What makes the channel busy: CCA mode 1 (the reset value of an AT86RF231, which RIOT leaves), 2 or 3 with OR.
         cca: Cca = Cca::Energy, Any;
-        /// Energy from which on it does.
+        /// Energy at which the channel counts as busy.
         cca_dbm: f64 = CCA_ENERGY_DBM, Within(-150.0, 0.0);
     }
 }
@@ -153,9 +153,9 @@ section! {
 section! {
     /// Carrier sense of Contiki in 2014 over NullRDC.
     Contiki2014 {
-        /// Frames that a node holds, all neighbours together (Contiki: 8, its border router 4).
+        /// Maximum number of frames in a node, for all neighbours together (Contiki: 8, its border router 4).
         queue_frames: u16 = params::CSMA_QUEUE_FRAMES_MAX as u16, Within(1, 1024);
-        /// Neighbours that can have a queue at a time; frames to further neighbours are dropped.
+        /// Maximum number of neighbours with a queue; frames to further neighbours are dropped.
         neighbour_queues: u16 = params::CONTIKI_NEIGHBOUR_QUEUES as u16, Within(1, 1024);
         /// Retries of a unicast frame after the first attempt; a busy channel does not count.
         retries: u8 = params::CONTIKI_RETRIES_MAX, Within(0, 15);
@@ -165,7 +165,7 @@ section! {
         channel: u8 = 26, Within(11, 26);
         /// What makes the channel busy: CCA mode 1, 2 or 3 with OR.
         cca: Cca = Cca::Either, Any;
-        /// Energy from which on it does (Contiki on a CC2520: -80).
+        /// Energy at which the channel counts as busy (Contiki on a CC2520: -80).
         cca_dbm: f64 = -80.0, Within(-150.0, 0.0);
     }
 }
@@ -199,7 +199,7 @@ impl Mac {
         }
     }
 
-    /// Data frames that wait in one node at most.
+    /// Maximum number of data frames that wait in one node.
     pub fn queue_frames(&self) -> u16 {
         match self {
             Self::Tsch(tsch) => tsch.queue_frames,

@@ -102,7 +102,7 @@ pub struct Scenario {
     pub rpl: Rpl,
     /// 6LoWPAN adaptation.
     pub lowpan: Lowpan,
-    /// How packets larger than a frame go.
+    /// How nodes carry packets larger than a frame.
     pub fragments: Fragments,
     /// IPv6 forwarding.
     pub ipv6: Ipv6,
@@ -341,7 +341,7 @@ impl Scenario {
     fn of(source: &Source) -> Result<Self, ConfigErrors> {
         let table = source.table()?;
         if let Some((_, swept)) = table.iter().find(|(key, _)| key.get_ref() == "sweep") {
-            let why = "many scenarios are swept here where one is wanted";
+            let why = "the file sweeps many scenarios, and this command needs one";
             let origin = source.origin("sweep", swept.span());
             return Err(ConfigErrors(vec![source.error(origin, "sweep", why)]));
         }

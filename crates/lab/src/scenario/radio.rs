@@ -12,14 +12,14 @@ use super::value::Within;
 
 const LOAD: &str = "wifi_load_mbps";
 const LOAD_BOUND: Within<f64> = Within(0.0, WIFI_LOAD_MAX_MBPS);
-const LOAD_MEANING: &str = "The load of every Wi-Fi station, in place of its own.";
+const LOAD_MEANING: &str = "Load of every Wi-Fi station; replaces its own `load_mbps`.";
 
 /// The medium and its interferers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Radio {
     /// What decides received power and reception.
     pub medium: Choice<dyn Medium>,
-    /// The load of every Wi-Fi station, in place of its own.
+    /// Load of every Wi-Fi station; replaces its own `load_mbps`.
     pub wifi_load_mbps: Option<f64>,
     /// `[[radio.wifi]]`: Wi-Fi stations.
     pub wifi: Vec<Wifi>,
@@ -56,7 +56,7 @@ section! {
     Wifi {
         /// Its channel; it covers 22 MHz, about four channels of IEEE 802.15.4.
         channel: u8 = 6, Within(1, 13);
-        /// Share of time that it sends, in occupations of 1.5 ms; without effect where `load_mbps` is given.
+        /// Share of time that it sends, in occupations of 1.5 ms; without effect if `load_mbps` is set.
         duty_cycle: f64 = 0.1, Within(0.0, 1.0);
         /// UDP throughput of an IEEE 802.11g sender at 54 Mbit/s: one frame of 1470 octets and its acknowledgement, 288 us, in each period.
         load_mbps: Option<f64> = None, Within(0.0, WIFI_LOAD_MAX_MBPS);
@@ -64,11 +64,11 @@ section! {
         on: Option<Duration> = None, Within(Duration::from_millis(1), Duration::from_secs(86_400));
         /// Mean time between two such times; both keys or none.
         off: Option<Duration> = None, Within(Duration::from_millis(1), Duration::from_secs(86_400));
-        /// Power that each node receives from it, within one channel of IEEE 802.15.4; without effect where it has a place.
+        /// Power that each node receives from it, within one channel of IEEE 802.15.4; without effect if it has a position.
         power_dbm: f64 = -80.0, Within(-150.0, 0.0);
-        /// Its place; every node then receives what the path loss leaves of `tx_power_dbm`.
+        /// Its position; the path loss then determines what each node receives of `tx_power_dbm`.
         x_m: Option<f64> = None, Within(-1e6, 1e6);
-        /// The same, the other coordinate.
+        /// The other coordinate of the position.
         y_m: Option<f64> = None, Within(-1e6, 1e6);
         /// Sending power at this position, within one channel of IEEE 802.15.4 (20 dBm over 16.6 MHz: 10.8).
         tx_power_dbm: f64 = 10.8, Within(-50.0, 30.0);

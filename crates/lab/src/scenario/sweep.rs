@@ -409,7 +409,7 @@ impl Reader<'_> {
         if sweep.zip && lengths.iter().any(|length| *length != lengths[0]) {
             let count = |axis: &Axis| format!("{} has {}", axis.key, axis.values.len());
             let counts: Vec<String> = sweep.axes.iter().map(count).collect();
-            let why = format!("lists must be of one length: {}", counts.join(", "));
+            let why = format!("lists must have the same length: {}", counts.join(", "));
             whole("sweep.zip", &why);
         }
         let points = lengths.iter().try_fold(1_usize, |points, n| points.checked_mul(*n));

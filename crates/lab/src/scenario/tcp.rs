@@ -13,7 +13,7 @@ use super::value::{Any, Within, choice};
 const SECOND: Duration = Duration::from_secs(1);
 
 choice! {
-    /// What connections do where implementations differ.
+    /// Behaviour in which implementations differ.
     Profile {
         /// A host with the defaults of Linux 6.
         Linux = "linux",
@@ -27,29 +27,29 @@ choice! {
 choice! {
     /// When the first request leaves on a new connection.
     Csm {
-        /// When the peer's capabilities have come, as in libcoap.
+        /// After the CSM of the peer has arrived, as in libcoap.
         Wait = "wait",
-        /// At once (RFC 8323 s5.3).
+        /// At once, without waiting for the CSM (RFC 8323 s5.3).
         Early = "early",
     }
 }
 
 section! {
-    /// TCP under CoAP (RFC 8323), where `coap.transport = "tcp"`.
+    /// TCP under CoAP (RFC 8323), with `coap.transport = "tcp"`.
     Tcp {
-        /// What connections do where implementations differ.
+        /// Behaviour in which implementations differ.
         profile: Profile = Profile::Linux, Any;
         /// Congestion window.
         window: &'static Row<dyn Window> = &newreno::ROW, Any;
-        /// Whether selective acknowledgements are offered (RFC 2018); by default as the profile says.
+        /// Whether nodes offer selective acknowledgements (RFC 2018); by default as in the profile.
         sack: Option<bool> = None, Any;
         /// When the first request leaves on a new connection.
         csm: Csm = Csm::Wait, Any;
-        /// Connections of a node at most.
+        /// Maximum number of connections of a node.
         connections: u16 = params::STREAMS_MAX as u16, Within(1, 16_384);
-        /// The same with one address.
+        /// Maximum number of connections of a node with one address.
         connections_per_address: u16 = params::STREAMS_PER_ADDRESS as u16, Within(1, 16_384);
-        /// How long a response is waited for, and the peer's capabilities (RFC 7252 s4.8.2: 247 s).
+        /// Time to wait for a response, and for the CSM of the peer (RFC 7252 s4.8.2: 247 s).
         response_timeout: Duration = EXCHANGE_LIFETIME, Within(SECOND, Duration::from_secs(86_400));
     }
 }

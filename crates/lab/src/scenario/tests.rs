@@ -453,7 +453,7 @@ fn what_needs_a_tree_says_so_and_a_tree_says_what_is_wrong_with_it() {
             "topology.pdr: 1 numbers for the 2 nodes",
         ),
         (tree(&format!("parents = [0]\npdr = [1.5]\n{links}")), "each from 0 to 1"),
-        (tree("parents = [0]\n"), "medium \"mrm\" needs places"),
+        (tree("parents = [0]\n"), "medium \"mrm\" needs the positions of nodes"),
     ] {
         let told = errors(&text, &[]);
         assert!(told.contains(expected), "{told}");
@@ -468,10 +468,7 @@ fn keys_of_one_mac_do_not_apply_to_another() {
         "{told}"
     );
     let told = errors("name = \"x\"\n[traffic]\nhops_min = 2\n", &[]);
-    assert!(
-        told.contains("traffic.hops_min: 2 can only be known of routes = \"static\""),
-        "{told}"
-    );
+    assert!(told.contains("traffic.hops_min: 2 needs routes = \"static\""), "{told}");
 }
 
 #[test]

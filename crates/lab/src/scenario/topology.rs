@@ -18,25 +18,25 @@ variants! {
         "line" => Line,
         /// A circle round the root.
         "star" => Star,
-        /// Anywhere in a square, each with enough good links.
+        /// Random positions in a square, so that each node has enough good links.
         "random" => Random,
-        /// Places read from a file.
+        /// Positions from a file.
         "positions" => Positions,
-        /// No places: the radio's own table says who hears whom.
+        /// No positions: the table of the radio contains the links.
         "table" => Table,
-        /// The tree of good links, without places.
+        /// A tree of good links, without positions.
         "tree" => Tree,
-        /// Places in the scenario itself.
+        /// Positions in the scenario itself.
         "places" => Places,
     }
 }
 
 choice! {
-    /// Which EUI-64s the nodes have.
+    /// EUI-64s of the nodes.
     Addresses {
-        /// Random ones, drawn from the seed.
+        /// Random EUI-64s, drawn from the seed.
         Random = "random",
-        /// Consecutive ones, as Cooja's motes have.
+        /// Consecutive EUI-64s, as Cooja's motes have.
         Consecutive = "consecutive",
     }
 }
@@ -44,14 +44,14 @@ choice! {
 /// The default of `addresses`.
 const ADDRESSES: Addresses = Addresses::Random;
 /// What `addresses` means.
-const ADDRESSES_MEANING: &str = "Which EUI-64s the nodes have.";
+const ADDRESSES_MEANING: &str = "EUI-64s of the nodes.";
 
 /// The section: where nodes stand and which addresses they have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placed {
     /// Where the nodes stand.
     pub topology: Topology,
-    /// Which EUI-64s the nodes have.
+    /// EUI-64s of the nodes.
     pub addresses: Addresses,
 }
 
@@ -116,7 +116,7 @@ section! {
 }
 
 section! {
-    /// Places in a CSV file with the columns x_m and y_m, root first.
+    /// Positions in a CSV file with the columns x_m and y_m, root first.
     Positions {
         /// The file, relative to the scenario's folder.
         file: String = String::new(), NotEmpty;
@@ -124,13 +124,13 @@ section! {
 }
 
 section! {
-    /// Places in the scenario itself.
+    /// Positions in the scenario itself.
     Places {
-        /// Where node 0, 1, ... stands, in metres.
+        /// Positions of node 0, 1, ... on the first axis, in metres.
         x_m: Vec<f64> = Vec::new(), Each(-100_000.0, 100_000.0);
-        /// The second axis; as many as of the first.
+        /// Positions on the second axis, as many as on the first.
         y_m: Vec<f64> = Vec::new(), Each(-100_000.0, 100_000.0);
-        /// Nodes that take part, from the first place on; by default as many as there are places.
+        /// Number of nodes, which use the first positions; by default the number of positions.
         nodes: Option<u16> = None, Within(1, NODES_MAX);
     }
 }
@@ -155,15 +155,15 @@ section! {
     Tree {
         /// The parent of node 1, of node 2, and so on; node 0 is the root.
         parents: Vec<u16> = Vec::new(), AtLeastOne;
-        /// The distance of node 1, 2, ... from its parent, in metres; without, all are `radio.reach_m`, unless places are known.
+        /// Distance of node 1, 2, ... from its parent, in metres; if unset, `radio.reach_m`, unless positions are set.
         distances_m: Vec<f64> = Vec::new(), Each(0.01, 100_000.0);
-        /// Where node 0, 1, ... stands, in metres; without, distances of nodes that are no link are estimated.
+        /// Positions of node 0, 1, ... on the first axis, in metres; if unset, distances between unlinked nodes are estimated.
         x_m: Vec<f64> = Vec::new(), Each(-100_000.0, 100_000.0);
-        /// The second axis; as many as of the first.
+        /// Positions on the second axis, as many as on the first.
         y_m: Vec<f64> = Vec::new(), Each(-100_000.0, 100_000.0);
-        /// How high; as many, or none when all stand level.
+        /// Heights, as many; none if all nodes are level.
         z_m: Vec<f64> = Vec::new(), Each(-100_000.0, 100_000.0);
-        /// The delivery ratio of the link of node 1, 2, ... to its parent; without, all are `radio.pdr`.
+        /// Delivery ratio of the link of node 1, 2, ... to its parent; if unset, `radio.pdr`.
         pdr: Vec<f64> = Vec::new(), Each(0.0, 1.0);
     }
 }

@@ -30,12 +30,12 @@ section! {
         transport: Transport = Transport::Udp, Any;
         /// Congestion control.
         congestion: Choice<dyn Timer> = Choice::default(), Any;
-        /// Open exchanges to one peer at most (RFC 7252 s4.7: NSTART 1).
+        /// Maximum number of open exchanges to one peer (RFC 7252 s4.7: NSTART 1).
         nstart: u16 = 1, Within(1, 256);
-        /// Requests that wait in the application at most (Righetti et al. 2023, table 1: 32); over TCP, until there is a
-        /// connection.
+        /// Maximum number of requests that wait in the application (Righetti et al. 2023, table 1: 32); over TCP they wait
+        /// for the connection.
         queue: u16 = 32, Within(0, 4096);
-        /// The largest blocks that a body is sent in (RFC 7959 s2.2), octets: a power of two.
+        /// Largest blocks of a body (RFC 7959 s2.2), octets: a power of two.
         block: u16 = 1024, Within(16, 1024);
         /// Whether requests and responses are protected with OSCORE (RFC 8613), with a context of the root for each node.
         oscore: bool = false, Any;
@@ -51,7 +51,7 @@ choice! {
     Application {
         /// CoAP requests, which the root answers.
         Coap = "coap",
-        /// UDP datagrams, which nobody answers.
+        /// UDP datagrams without answers.
         Udp = "udp",
         /// CoAP requests of the root to each node.
         Poll = "poll",
@@ -59,7 +59,7 @@ choice! {
         Observe = "observe",
         /// GET requests of the nodes to node 0, which answers with the payload; border routers are clients, too.
         Fetch = "fetch",
-        /// Unconfirmed CoAP requests of one node to a group, which nobody answers.
+        /// Non-confirmable CoAP requests of one node to a group, without answers.
         Group = "group",
         /// Queries of entities, which an Entity Manager answers: `[groups]` and `[[entity]]`.
         Entities = "entities",
@@ -69,21 +69,21 @@ choice! {
 choice! {
     /// The arrival process of a node's requests, datagrams or states.
     Arrivals {
-        /// One a period.
+        /// One event in each period.
         Periodic = "periodic",
-        /// At random, with exponential gaps.
+        /// Random events with exponential gaps.
         Poisson = "poisson",
-        /// Bursts of several events, one burst a period.
+        /// Bursts of several events, one burst in each period.
         Bursts = "bursts",
     }
 }
 
 choice! {
-    /// Which border router takes the readings of a node.
+    /// Which border router receives the readings of a node.
     Collector {
         /// That of its own mesh.
         Own = "own",
-        /// Node 0, over the backbone where there are several meshes.
+        /// Node 0, over the backbone if there are several meshes.
         First = "first",
     }
 }
@@ -91,15 +91,15 @@ choice! {
 section! {
     /// The traffic between the root and each other node. Each node starts at a random time in its first period.
     Traffic {
-        /// What carries it.
+        /// What carries the readings of the nodes.
         application: Application = Application::Coap, Any;
         /// Time between two requests of a node.
         period: Duration = Duration::from_secs(30), Within(MS * 10, DAY);
-        /// Their arrival process. The period is the mean gap between events, or between bursts.
+        /// Arrival process; the period is the mean gap between events or between bursts.
         arrivals: Arrivals = Arrivals::Periodic, Any;
-        /// Requests of a burst, where `arrivals = "bursts"`.
+        /// Requests in a burst, with `arrivals = "bursts"`.
         burst: u32 = 5, Within(1, 1000);
-        /// Nodes with a period of their own.
+        /// Nodes with their own period.
         periods: Vec<NodeTime> = Vec::new(), Any;
         /// Nodes that are switched off permanently at a time of the run, by a defect or an empty battery.
         failures: Vec<NodeTime> = Vec::new(), Any;
@@ -107,33 +107,32 @@ section! {
         start: Duration = Duration::from_secs(360), Within(Duration::ZERO, DAY);
         /// Share of the period by which each gap varies, up and down.
         jitter: f64 = 0.1, Within(0.0, 1.0);
-        /// Requests or datagrams of a node; without it, as many as the duration takes.
+        /// Requests or datagrams of a node; if unset, as many as fit the duration.
         packets: Option<u32> = None, Within(1, u32::MAX);
-        /// Only nodes at least so many hops below the root send, where `routes = "static"` tells (Lenders et al.
-        /// 2021: 2).
+        /// Only nodes at least this many hops from the root send; needs `routes = "static"` (Lenders et al. 2021: 2).
         hops_min: u16 = 1, Within(1, 255);
-        /// Nodes that forward only and send nothing of their own.
+        /// Nodes that only forward packets and send no requests.
         silent: Vec<u16> = Vec::new(), Any;
-        /// The first so many nodes that are not silent are clients, where `application = "fetch"`; without it, all of them.
+        /// Number of clients with `application = "fetch"`: the first nodes that are not silent; if unset, all nodes.
         clients: Option<u16> = None, Within(1, 4096);
-        /// Requests of a node from the oldest that is not over to the newest; a reading that finds no room among them
-        /// is left out. Without it, every reading goes to the endpoint.
+        /// Maximum number of requests of a node from the oldest open one to the newest; further readings are skipped. If
+        /// unset, the endpoint gets every reading.
         window: Option<u16> = None, Within(1, 4096);
-        /// Which border router takes them.
+        /// Which border router receives the readings.
         collector: Collector = Collector::Own, Any;
-        /// The node that sends, where `application = "group"`.
+        /// The node that sends, with `application = "group"`.
         sender: u16 = 0, Any;
-        /// The group that it sends to; RFC 7252 s12.8 has ff05::fd for all CoAP nodes of a site.
+        /// The group that the sender addresses (RFC 7252 s12.8: ff05::fd for all CoAP nodes of a site).
         group: Group = Group(ALL_COAP_NODES), Any;
-        /// The members of the group; without any, all nodes but the sender.
+        /// The members of the group; if unset, all nodes but the sender.
         members: Vec<u16> = Vec::new(), Any;
-        /// How long the root, or a member of an entity, takes to answer a request.
+        /// Time that the root, or a member of an entity, takes to answer a request.
         service: Duration = Duration::ZERO, Within(Duration::ZERO, Duration::from_secs(60));
-        /// Octets of payload in a request or datagram, or in a response where the root or a client reads.
+        /// Octets of payload in a request or datagram, or in a response if the root or a client reads.
         payload_bytes: u16 = 20, Within(0, 1232);
         /// Whether requests are confirmable (RFC 7252 s2.1).
         confirmable: bool = true, Any;
-        /// Their Uri-Path, segments separated by slashes.
+        /// Uri-Path of the requests, with slashes between segments.
         path: String = "sensor".to_owned(), NotEmpty;
     }
 }

@@ -48,10 +48,10 @@ pub enum TuneError {
     #[error("a budget of {0} runs is too small: the smallest search takes {least}", least = least_budget())]
     Budget(u32),
     /// A confidence interval needs two seeds.
-    #[error("{0} seeds give no confidence interval: two or more do")]
+    #[error("{0} seeds give no confidence interval: use two or more")]
     Seeds(u32),
     /// The key is none of a parameter of a row that the scenario names.
-    #[error("{key} cannot be tuned{}; what can: {}", suggested(similar.as_ref()), known.join(", "))]
+    #[error("{key} cannot be tuned{}; these keys can: {}", suggested(similar.as_ref()), known.join(", "))]
     Key {
         /// The key.
         key: String,

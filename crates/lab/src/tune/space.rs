@@ -10,7 +10,7 @@ use crate::scenario::{Scenario, literal, ordered};
 
 /// ACK_TIMEOUT, in seconds. RFC 7252 s4.8.1: less than 1 s violates RFC 5405; the longest RTO is 60 s.
 pub const ACK_TIMEOUT: Search =
-    Search::logarithmic(1.0, 60.0, "RFC 7252 s4.8.1 rules less than 1 s out.");
+    Search::logarithmic(1.0, 60.0, "RFC 7252 s4.8.1 forbids less than 1 s.");
 /// The key of ACK_TIMEOUT, which is a parameter of no row.
 const ACK_TIMEOUT_KEY: &str = "coap.ack_timeout";
 /// The name of the set that changes nothing.

@@ -167,7 +167,8 @@ impl Table {
 
     fn number<T: std::str::FromStr>(&self, row: &[String], column: &str) -> Result<T, DataError> {
         let text = self.text(row, column)?;
-        text.parse().map_err(|_| self.error(format!("`{column}` is `{text}`, which is no number")))
+        text.parse()
+            .map_err(|_| self.error(format!("`{column}` is `{text}`, which is not a number")))
     }
 }
 

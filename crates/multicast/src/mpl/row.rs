@@ -32,7 +32,7 @@ pub static ROW: Row<dyn Engine> = Row {
             DATA_IMIN,
             IMIN_LOW,
             TIME_MAX,
-            "Shortest interval of data messages; ten broadcast cells at least, where the MAC has such cells",
+            "Shortest interval of data messages; at least ten broadcast cells, if the MAC has such cells",
         )
         .source("RFC 7731 s5.4, ten times the latency of a link")
         .not_above("data_imax"),
@@ -65,7 +65,7 @@ pub static ROW: Row<dyn Engine> = Row {
             CONTROL_IMIN,
             IMIN_LOW,
             TIME_MAX,
-            "Shortest interval of control messages; ten broadcast cells at least, where the MAC has such cells",
+            "Shortest interval of control messages; at least ten broadcast cells, if the MAC has such cells",
         )
         .source("RFC 7731 s5.4, ten times the worst latency of a link")
         .not_above("control_imax"),

@@ -54,7 +54,7 @@ pub static ROW: Row<dyn Engine> = Row {
             SECOND_IMIN,
             IMIN_LOW,
             TIME_MAX,
-            "Shortest interval; ten broadcast cells at least, where the MAC has such cells",
+            "Shortest interval; at least ten broadcast cells, if the MAC has such cells",
         )
         .source("Contiki"),
         Parameter::whole(

@@ -241,7 +241,7 @@ impl<W: Transport> Conversation<W> {
             return error;
         }
         if self.transport.is_shaking_hands(peer) {
-            let reason = format!("the handshake was not over within {} s", wait.as_secs_f64());
+            let reason = format!("the handshake did not finish within {} s", wait.as_secs_f64());
             return Error::Handshake { peer: address, reason };
         }
         // RFC 8613 s8.4: what does not verify is no answer, but people want to know of it.
@@ -253,7 +253,7 @@ impl<W: Transport> Conversation<W> {
     /// That nothing came on a connection before the peer's CSM, which has not come.
     fn misgreeted(&self, peer: SocketAddr) -> Option<Error> {
         let awaited = self.transport.awaits_csm()?;
-        let what = format!("no CSM came within {:.1} s", awaited.as_secs_f64());
+        let what = format!("no CSM arrived within {:.1} s", awaited.as_secs_f64());
         Some(Error::Ended { peer, reason: misgreeting(&what) })
     }
     /// The transport has ended, and with it all requests.

@@ -20,7 +20,7 @@ use crate::udp::BindError;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// What should be a URI is none.
-    #[error("{text:?} is no URI for CoAP: {error}")]
+    #[error("{text:?} is not a CoAP URI: {error}")]
     Uri {
         /// The text.
         text: String,
@@ -49,7 +49,7 @@ pub enum Error {
     #[error("coaps needs a pre-shared key")]
     NoKey,
     /// The system has no route to the address.
-    #[error("there is no way to {to}: {error}")]
+    #[error("cannot send to {to}: {error}")]
     NoWay {
         /// The address.
         to: IpAddr,
@@ -57,16 +57,16 @@ pub enum Error {
         error: io::Error,
     },
     /// A group asked for what only one peer can give: one answer, an observation, a ping, security.
-    #[error("{0} is a group, which has many answers")]
+    #[error("{0} is a group, from which many answers may come")]
     Group(IpAddr),
     /// There is no room for one more connection.
     #[error("there are {0} connections already")]
     Crowded(usize),
     /// One peer asked as a group.
-    #[error("{0} is no group")]
+    #[error("{0} is not a group")]
     NoGroup(IpAddr),
     /// A group at the port of DTLS (RFC 10020 s3.4).
-    #[error("{0}: no group is asked at port 5684, which is for DTLS")]
+    #[error("{0}: port 5684 is for DTLS, which cannot reach a group")]
     SecurePort(SocketAddr),
     /// The request cannot be made.
     #[error(transparent)]
@@ -80,7 +80,7 @@ pub enum Error {
         wait: Duration,
     },
     /// The request said that it wants no answer (RFC 7967), and there was none.
-    #[error("no answer, as the request has asked")]
+    #[error("no answer, as the request demands")]
     Unwanted,
     /// The DTLS handshake came to nothing although the peer is there.
     #[error("{peer}: {reason}")]
@@ -125,36 +125,40 @@ impl Error {
         match self {
             Self::Uri { .. } => "write it as in coap://[::1]/hello",
             Self::Resolve(ResolveError::ZoneTooMany(..)) => {
-                "only addresses of one link have a zone"
+                "only link-local addresses and groups have a zone"
             }
             Self::Resolve(ResolveError::Zone(_) | ResolveError::NoZone(_)) => {
-                "name a link of this machine behind the address, as in [ff02::fd%25eth0]"
+                "add a network interface of this machine to the address, as in [ff02::fd%25eth0]"
             }
             Self::Resolve(_) => {
-                "give a name that is known here, an IPv4 address, or [an IPv6 address]"
+                "give a name that this machine can resolve, an IPv4 address, or [an IPv6 address]"
             }
             Self::Bind(_) => "choose another local address or port, or none",
             Self::Connect(ConnectError::Resolve(_)) => "is the name known here?",
-            Self::Connect(ConnectError::Group(_)) => "groups are asked with coap:// alone",
-            Self::Connect(ConnectError::NoTrust(_)) => "say whom to trust: Builder::trust",
+            Self::Connect(ConnectError::Group(_)) => "use coap:// for a group",
+            Self::Connect(ConnectError::NoTrust(_)) => {
+                "set the trusted authorities with Builder::trust"
+            }
             Self::Connect(ConnectError::Tls(error)) => error.hint(),
             Self::Connect(_) => "is a server running there, at this port and for this scheme?",
             Self::Settings(_) => "see the bounds of this setting",
             Self::Key(_) => "an identity has up to 128 octets and a key up to 64",
-            Self::Store(_) => "the state of a security context lies beside its file",
-            Self::NoKey => "give one with Builder::key",
-            Self::NoWay { .. } => "is the network up, and is it one with this kind of address?",
-            Self::Group(_) => "Request::gather takes them, with coap:// alone",
-            Self::Crowded(_) => "ask again later, or give room with Builder::connections_max",
+            Self::Store(_) => "the state of a security context is stored next to its file",
+            Self::NoKey => "set a key with Builder::key",
+            Self::NoWay { .. } => {
+                "is the network up, and does it have addresses of this IP version?"
+            }
+            Self::Group(_) => "use Request::gather, with coap:// only",
+            Self::Crowded(_) => "try again later, or allow more with Builder::connections_max",
             Self::SecurePort(_) => "port 5683 is that of all CoAP servers",
-            Self::NoGroup(_) => "ask it alone; groups have multicast addresses",
+            Self::NoGroup(_) => "send it a unicast request; groups have multicast addresses",
             Self::Rejected(_) => "the server was not asked",
             Self::Silence { .. } => "is the server there? Request::within waits longer",
-            Self::Unwanted => "leave No-Response out, or look at the exchange",
-            Self::Handshake { .. } => "are identity and key what the server knows?",
+            Self::Unwanted => "leave No-Response out to get an answer",
+            Self::Handshake { .. } => "does the server know this identity and key?",
             Self::Unprotected { reason, .. } => unprotected(reason),
             Self::Failed { reason: DropReason::NoRoute, peer } if peer.ip().is_multicast() => {
-                "say by which interface that has multicast, as in [ff02::fd%25eth0]"
+                "name an interface with multicast, as in [ff02::fd%25eth0]"
             }
             Self::Failed { reason: DropReason::NoRoute, .. } => {
                 "is a server running there, at this port? is there a route?"
@@ -191,7 +195,7 @@ fn unprotected(reason: &str) -> &'static str {
 fn failed(peer: SocketAddr, reason: DropReason) -> String {
     match reason {
         DropReason::NoRoute if peer.ip().is_multicast() => {
-            format!("there is no way to the group {}", peer.ip())
+            format!("cannot send to the group {}", peer.ip())
         }
         DropReason::NoRoute => format!("{peer} cannot be reached"),
         DropReason::Reset => format!("{peer} rejected the message"),

@@ -17,7 +17,7 @@ pub enum OpenError {
     Config(#[from] ConfigError),
     /// The name makes no device.
     #[error(
-        "`{0}` names no device; a name has 1 to {EMULATED_NAME_OCTETS_MAX} letters, digits or dashes"
+        "`{0}` cannot be the name of a device; a name has 1 to {EMULATED_NAME_OCTETS_MAX} letters, digits or dashes"
     )]
     Name(String),
     /// The user may not make devices.

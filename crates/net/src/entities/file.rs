@@ -141,7 +141,7 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
         Ok(file) => match file.try_lock() {
             Ok(()) => Ok(Some(file)),
             Err(TryLockError::WouldBlock) => {
-                Err(io::Error::other("another program that runs has it"))
+                Err(io::Error::other("another running program uses it"))
             }
             Err(TryLockError::Error(error)) => Err(error),
         },
@@ -184,7 +184,7 @@ fn read(text: &str) -> Result<BTreeMap<String, Vec<u8>>, String> {
             Some(change) => step.push(change),
             // A line that was cut is the last one, and its step has no end.
             None if number + 1 == last => {}
-            None => return Err(format!("line {} is no change: KEY HEX", number + 1)),
+            None => return Err(format!("line {} is not a change, KEY HEX", number + 1)),
         }
     }
     Ok(state)
@@ -264,7 +264,7 @@ mod tests {
         let path = folder.join("state");
         let first = FileStore::open(&path).expect("a new file");
         let error = FileStore::open(&path).expect_err("it is in use").to_string();
-        assert!(error.contains("another program"), "{error}");
+        assert!(error.contains("another running program"), "{error}");
         drop(first);
         assert!(FileStore::open(&path).is_ok());
         fs::remove_dir_all(folder).expect("ours");
@@ -274,6 +274,6 @@ mod tests {
     fn a_file_of_another_program_is_refused_with_its_line() {
         assert!(read("hello\n").is_err_and(|error| error.contains("line 1")));
         let error = read(&format!("{HEAD}\nentity/a xy\n{STEP}\n")).expect_err("no digits");
-        assert_eq!(error, "line 2 is no change: KEY HEX");
+        assert_eq!(error, "line 2 is not a change, KEY HEX");
     }
 }

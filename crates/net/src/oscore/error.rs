@@ -25,8 +25,8 @@ pub enum OpenError {
         error: io::Error,
     },
     /// It has several names.
-    #[error("{} has {names} hard links, each of which would have a state of its own; \
-             leave it one name, and make the others symbolic links", path.display())]
+    #[error("{} has {names} hard links, each of which would have its own state; \
+             keep one, and make the others symbolic links", path.display())]
     HardLinks {
         /// The file.
         path: PathBuf,

@@ -17,11 +17,11 @@ use lowmesh_oscore::{Identity, ProtectError, StateError};
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Another process has it.
-    #[error("{} is in use by another process; a security context serves one at a time", .0.display())]
+    #[error("{} is in use by another process; only one process may use a security context", .0.display())]
     InUse(PathBuf),
     /// What is stored is of a context that was derived many times, and the file says no `rfc8613_b_2` any more.
     #[error(
-        "{} is of a context that was derived with rfc8613_b_2, which is off now; \
+        "{} belongs to a context that was derived with rfc8613_b_2, which is off now; \
          turn it on again, or give both ends a new master_secret", .0.display()
     )]
     Renewed(PathBuf),
@@ -45,7 +45,7 @@ pub enum StoreError {
     #[error("the operating system gives no random octets, which OSCORE needs: {0}")]
     Random(io::Error),
     /// The contexts have been closed, or there is none of this number.
-    #[error("there is no such security context any more")]
+    #[error("this security context no longer exists")]
     Closed,
     /// The message cannot be protected.
     #[error(transparent)]

@@ -11,7 +11,7 @@ pub struct Network(IpNet);
 
 /// A text that is no range of addresses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no range of addresses: write it as in 10.0.0.0/8, fd00::/8 or ::1")]
+#[error("{0:?} is not a range of addresses: write it as in 10.0.0.0/8, fd00::/8 or ::1")]
 pub struct NetworkError(String);
 
 impl FromStr for Network {

@@ -39,7 +39,9 @@ impl Refusal {
     pub(super) fn of_request(code: Code) -> Self {
         match code {
             Code::HOP_LIMIT_REACHED => Self::is_loop(),
-            Code::PROXYING_NOT_SUPPORTED => Self::new(code, "no proxy for this scheme or request"),
+            Code::PROXYING_NOT_SUPPORTED => {
+                Self::new(code, "this proxy does not serve this scheme or request")
+            }
             Code::BAD_OPTION => Self::new(code, "an option is unknown, or names no target"),
             code => Self { code, reason: None },
         }
@@ -56,12 +58,13 @@ impl Refusal {
                 Code::PROXYING_NOT_SUPPORTED,
                 "targets over TLS need authorities to trust, which are not set",
             ),
-            Error::Group(_) | Error::Connect(ConnectError::Group(_)) => {
-                Self::new(Code::PROXYING_NOT_SUPPORTED, "a target that is a group is not asked")
-            }
+            Error::Group(_) | Error::Connect(ConnectError::Group(_)) => Self::new(
+                Code::PROXYING_NOT_SUPPORTED,
+                "the target is a group, which this proxy does not serve",
+            ),
             // RFC 7252 s5.9.3.4: the proxy cannot serve it now.
             Error::Rejected(_) | Error::Crowded(_) => {
-                Self::busy(format!("no room to ask {target}"))
+                Self::busy(format!("no room for a request to {target}"))
             }
             Error::Failed { reason: DropReason::QueueFull, .. } => {
                 Self::busy(format!("too many requests wait for {target}"))

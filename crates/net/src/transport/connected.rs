@@ -235,7 +235,10 @@ impl Connected {
             return Err(io::Error::new(io::ErrorKind::TimedOut, "the peer does not read"));
         }
         if is_past(self.leaves) {
-            return Err(io::Error::new(io::ErrorKind::TimedOut, "the peer does not leave"));
+            return Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "the peer does not close the connection",
+            ));
         }
         if is_past(self.guard.as_ref().map(|guard| guard.until)) {
             self.on_silence(now);
@@ -289,8 +292,8 @@ impl Connected {
                     Code::EMPTY => {}
                     // RFC 8323 s5.3: a missing or invalid CSM is a connection error.
                     _ if !greeted => {
-                        self.abort("the first message is no CSM");
-                        return Err(not_coap("the first message is no CSM"));
+                        self.abort("the first message is not a CSM");
+                        return Err(not_coap("the first message is not a CSM"));
                     }
                     _ => {}
                 }
@@ -305,7 +308,7 @@ impl Connected {
                 Err(if greeted {
                     io::Error::new(io::ErrorKind::InvalidData, error.to_string())
                 } else {
-                    not_coap("what came first is no CSM")
+                    not_coap("the first octets are not a CSM")
                 })
             }
             Err(StreamError::Slow) => {

@@ -256,7 +256,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
                     },
                 )
             }
-            _ => Err(Rejected::Gone { what: "request", why: "its server takes no new context" }),
+            _ => Err(Rejected::Gone { what: "request", why: "its server accepts no new context" }),
         };
         match sealed {
             Ok(ties) => {

@@ -57,7 +57,7 @@ impl<'a> Fields<'a> {
             None => Ok(()),
             Some(rest) => Err(self.error(
                 self.column,
-                format!("`{rest}` stands after the last field"),
+                format!("`{rest}` follows the last field"),
                 "the line ends here",
             )),
         }

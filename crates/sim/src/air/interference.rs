@@ -222,7 +222,7 @@ impl Source {
             Loudness::Everywhere(power) => vec![power.milliwatts(); nodes],
             Loudness::At { position, tx_power, path_loss } => {
                 let Some(positions) = positions else {
-                    let allowed = "a place is allowed only where the nodes have positions";
+                    let allowed = "a position is allowed only if the nodes have positions";
                     return Err(ConfigError::new(key("position"), &"given", allowed));
                 };
                 let power = |node: &Position| {

@@ -235,7 +235,7 @@ mod tests {
             ("2018-01-11T16:32:23.5,0,2,11,loud,0.75,100", "t.k7:4:30: `loud`"),
             ("2018-01-11T16:32:23.5,0,2,11,-69.9,1.01,100", "t.k7:4:36: `1.01`"),
             ("2018-01-11T16:32:23.5,0,2,11,-69.9", "the line ends before `pdr`"),
-            ("2018-01-11T16:32:23.5,0,2,11,-69.9,0.75,100,1", "t.k7:4:45: `1` stands after"),
+            ("2018-01-11T16:32:23.5,0,2,11,-69.9,0.75,100,1", "t.k7:4:45: `1` follows"),
         ] {
             let error = parse(HEADER, COLUMNS, &format!("{GOOD}\n{row}")).expect_err(row);
             assert!(error.to_string().contains(expected), "{row}: {error}");

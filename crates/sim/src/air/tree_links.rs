@@ -208,7 +208,7 @@ fn check(params: &TreeLinksParams) -> Result<(), ConfigError> {
     let nodes = params.links.len() + 1;
     let places = params.places_m.len();
     if places != 0 && places != nodes {
-        let allowed = "a place of every node, or none";
+        let allowed = "a position of every node, or none";
         return Err(ConfigError::new("topology.x_m".to_owned(), &places, allowed));
     }
     for (index, link) in params.links.iter().enumerate() {

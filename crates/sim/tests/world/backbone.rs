@@ -258,7 +258,7 @@ fn what_cannot_be_injected_is_told_with_what_can() {
         "node 6 does not exist; nodes are numbered from 0, and there are 6"
     );
     assert!(told(9, 0, &packet).contains("so inject at"));
-    assert!(told(10, 0, &packet[..50]).starts_with("the octets are no IPv6 packet: "));
+    assert!(told(10, 0, &packet[..50]).starts_with("the octets are not an IPv6 packet: "));
     let past = mesh.inject(Instant::ZERO, NodeId(0), &packet);
     assert!(matches!(past, Err(InjectError::Past { .. })));
 }

@@ -148,7 +148,7 @@ impl List {
         let before = lock(&self.kept).replace(Kept { links: links.clone(), good_until });
         if links.cut && !before.is_some_and(|kept| kept.links.cut) {
             say!(
-                "/.well-known/core lists {} files of the folder, and no more; all are served",
+                "/.well-known/core lists only {} files of the folder; the server serves the others too",
                 links.len
             );
         }

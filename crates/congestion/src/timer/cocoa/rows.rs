@@ -96,7 +96,7 @@ const fn parameters(set: &Parameters, source: &'static str) -> [Parameter; 11] {
     let Parameters { k, lambda, backoff, .. } = set;
     let mut all = [
         share("alpha", set.alpha, "Gain of RTT: the weight of a new sample").search(
-            Search::linear(0.05, 0.95, "At 0 nothing is learnt, at 1 only the last sample is known."),
+            Search::linear(0.05, 0.95, "At 0 the timer learns nothing, at 1 it knows only the last sample."),
         ),
         share("beta", set.beta, "Gain of RTTVAR")
             .search(Search::linear(0.05, 0.95, "As `alpha`.")),
@@ -104,16 +104,16 @@ const fn parameters(set: &Parameters, source: &'static str) -> [Parameter; 11] {
             Search::linear(
                 0.5,
                 8.0,
-                "With less the RTO is about the mean, which half of the answers exceed; 8 is twice TCP's.",
+                "With a smaller weight, the RTO is close to the mean, which half of the answers exceed; 8 is twice the weight of TCP.",
             ),
         ),
         weight("k_weak", k.weak, "Weight of RTTVAR in the weak estimator's RTO")
-            .search(Search::linear(0.1, 4.0, "A weak sample is too long already.")),
+            .search(Search::linear(0.1, 4.0, "A weak sample is already too long.")),
         share("lambda_strong", lambda.strong, "Weight of the strong estimator's RTO in the overall RTO")
             .search(Search::linear(
                 0.05,
                 0.95,
-                "At 0 the estimator is not heard, at 1 the other is forgotten.",
+                "At 0 this estimator has no effect, at 1 the other one has none.",
             )),
         share("lambda_weak", lambda.weak, "Weight of the weak estimator's RTO in the overall RTO")
             .search(Search::linear(0.02, 0.95, "As `lambda_strong`.")),
@@ -124,13 +124,13 @@ const fn parameters(set: &Parameters, source: &'static str) -> [Parameter; 11] {
             Search::linear(
                 1.2,
                 4.0,
-                "With more, the fourth retransmission of a first 1 s is past the longest wait of 90 s.",
+                "With a larger factor, the fourth retransmission after a first timeout of 1 s exceeds the longest wait of 90 s.",
             ),
         ),
         factor("vbf_between", backoff.between, "Back-off factor of usual timeouts")
-            .search(Search::linear(1.1, 3.0, "Around the published ones.")),
+            .search(Search::linear(1.1, 3.0, "Around the published values.")),
         factor("vbf_above", backoff.above, "Back-off factor of long timeouts")
-            .search(Search::linear(1.0, 2.0, "1 is no back-off at all.")),
+            .search(Search::linear(1.0, 2.0, "With 1 there is no back-off.")),
     ];
     let mut index = 0;
     while index < all.len() {

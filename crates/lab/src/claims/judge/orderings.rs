@@ -49,7 +49,7 @@ pub(super) fn orderings(paper: &Paper, test: &Test, evidence: &Evidence) -> Find
     let others = if differing.is_empty() {
         String::new()
     } else {
-        format!("; not the same or open: {}", differing.join(", "))
+        format!("; different or undecided: {}", differing.join(", "))
     };
     Finding {
         outcome,

@@ -152,7 +152,7 @@ fn orderings_are_compared_with_those_that_the_claim_was_made_for() {
     evidence.sweeps.insert("main".to_owned(), main);
     let answer = judge(&paper, &paper.claims[1], &evidence);
     assert_eq!(answer.verdict, Verdict::Reproduced);
-    assert!(answer.why.ends_with("not the same or open: C0 at 47"), "{}", answer.why);
+    assert!(answer.why.ends_with("different or undecided: C0 at 47"), "{}", answer.why);
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn what_chance_makes_of_many_comparisons_decides_nothing() {
     for odd in [1, 3, 20] {
         let answer = verdict(&nowhere_more, twenty(odd, little));
         assert_eq!(answer.verdict, Verdict::Undecided, "{}", answer.why);
-        assert!(answer.why.contains("fail when each is judged alone"), "{}", answer.why);
+        assert!(answer.why.contains("fail if each is judged alone"), "{}", answer.why);
     }
     assert_eq!(verdict(&nowhere_more, twenty(0, little)).verdict, Verdict::Reproduced);
     let much = [0.2999, 0.3, 0.3001];

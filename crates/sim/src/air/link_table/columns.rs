@@ -33,7 +33,7 @@ const NAMES: [(&str, Column); 6] = [
 /// The first line that an error shows.
 const EXPECTED: &str = "expected header `src,dst,pdr`";
 /// What else that line may be.
-const ALLOWED: &str = "etx or rssi_dbm can replace pdr, rssi_dbm can be there too, and channel may follow; \
+const ALLOWED: &str = "etx or rssi_dbm can replace pdr, and rssi_dbm and channel are optional; \
      commas separate columns";
 
 /// Reads the names of the columns out of `line`, whose `fields` are untouched.
@@ -99,7 +99,11 @@ impl LinkRow {
         fields.end()?;
         let [src, dst] = ends;
         if src == dst {
-            return Err(fields.error(second, format!("node {src} twice"), "a link has two ends"));
+            return Err(fields.error(
+                second,
+                format!("node {src} twice"),
+                "source and destination must differ",
+            ));
         }
         // The table of the Pister-hack relates the two where only one is given.
         let pdr = pdr.unwrap_or_else(|| rssi.map_or(0.0, pdr_of_rssi));
