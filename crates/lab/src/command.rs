@@ -7,7 +7,7 @@ use lowmesh_units::Seed;
 use crate::identity::Identity;
 use crate::results::{Point, PointResult};
 use crate::runner::Run;
-use crate::scenario::CHOICES;
+use crate::scenario::{BUILTINS, CHOICES, Scenario};
 
 /// Digits of a run's name in a command: enough to be unique in any store.
 const NAME_DIGITS: usize = 16;
@@ -112,12 +112,31 @@ impl Provenance {
             sets.retain(|(other, _)| *other != key);
             sets.push((key, value));
         }
+        let missing = missing(point, name, &sets);
+        for (key, value) in &missing {
+            sets.push((key, value));
+        }
         for (key, value) in sets {
             // Writing to a String cannot fail.
             _ = write!(words, " --set {}", quoted(&format!("{key}={value}")));
         }
         words
     }
+}
+
+/// The keys in which the scenario of `point` differs from the built-in scenario called `name` with `sets`. A setting that is
+/// a case of a publication stands for values of several keys.
+fn missing(point: &Point, name: &str, sets: &[(&str, &str)]) -> Vec<(String, String)> {
+    let sets: Vec<String> = sets.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let own = point.scenario.head.name == name;
+    let builtin = BUILTINS.iter().find(|builtin| own && builtin.name == name);
+    let parsed = builtin.map(|one| Scenario::parse(name, one.text, &sets));
+    let Some(Ok(scenario)) = parsed else { return Vec::new() };
+    let there = scenario.keys();
+    let differs = |(key, value): &(String, String)| {
+        !matches!(key.as_str(), "seeds" | "seed") && there.get(key) != Some(value)
+    };
+    point.scenario.keys().into_iter().filter(differs).collect()
 }
 
 fn rerun(kept: &Kept, identity: &Identity, seed: Seed) -> String {

@@ -5,6 +5,7 @@
 //! in the series, which shows a node's whole life.
 
 mod timeline;
+mod transfer;
 
 use std::collections::BTreeMap;
 
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::statistics::percentile;
 
 pub use timeline::{DatagramTimeline, Kind, Step};
+pub use transfer::{Received, Transfer};
 
 /// Percentiles kept of the delays of one number of hops.
 pub const HOP_PERCENTILES: [u8; 5] = [5, 25, 50, 75, 95];
@@ -46,6 +48,9 @@ pub struct Detail {
     /// Datagrams in recoverable fragments whose timeline shows most: one that arrived, then one that did not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timelines: Vec<DatagramTimeline>,
+    /// Clients and queue over time, if there is a link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfer: Option<Transfer>,
 }
 
 /// Delays of the nodes of one number of hops.
@@ -177,6 +182,7 @@ impl Detail {
             cells: cells(outcome),
             series: series(outcome),
             timelines: outcome.timelines.iter().map(DatagramTimeline::of).collect(),
+            transfer: Transfer::of(outcome),
         }
     }
 }

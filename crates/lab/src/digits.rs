@@ -66,6 +66,16 @@ pub fn with_interval(estimate: Estimate) -> String {
     digits.show(estimate.mean) + &interval(digits, estimate)
 }
 
+/// A median with the ends of its interval; the median alone if it has none.
+pub fn with_ends(median: f64, ends: Option<(f64, f64)>) -> String {
+    let Some((low, high)) = ends else { return Digits::exact(&[median]).show(median) };
+    let digits = match high - low {
+        width if width > 0.0 => Digits::significant(width, 2),
+        _ => Digits::exact(&[median]),
+    };
+    format!("{} ({} to {})", digits.show(median), digits.show(low), digits.show(high))
+}
+
 /// A mean difference with its sign and its interval.
 pub fn signed_with_interval(estimate: Estimate) -> String {
     let digits = Digits::of(estimate);
@@ -120,6 +130,13 @@ mod tests {
         assert_eq!(shown(-0.0, None), "0");
         assert_eq!(shown(-0.3, Some(35.0)), "0 ± 35");
         assert_eq!(shown(-0.3, Some(3.5)), "-0.3 ± 3.5");
+    }
+
+    #[test]
+    fn a_median_stands_before_the_ends_of_its_interval() {
+        assert_eq!(with_ends(51.23, Some((48.94, 53.71))), "51.2 (48.9 to 53.7)");
+        assert_eq!(with_ends(51.23, None), "51.23");
+        assert_eq!(with_ends(3.0, Some((3.0, 3.0))), "3 (3 to 3)");
     }
 
     #[test]

@@ -49,6 +49,7 @@ pub mod html;
 pub mod identity;
 pub mod manual;
 mod mechanism;
+pub mod medians;
 pub mod metrics;
 pub mod plan;
 mod probe;

@@ -6,6 +6,8 @@ use lowmesh_sim::record::{Ending, Outcome, Transaction};
 use lowmesh_units::{Instant, NodeId};
 use serde::{Deserialize, Serialize};
 
+use crate::medians::Sample;
+
 /// The numbers about transfers; an absent one had nothing to be computed from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Transfers {
@@ -65,11 +67,10 @@ impl Transfers {
             *span = (span.0.min(transaction.issued), span.1.max(ended));
         }
         let span = |(first, last): &(Instant, Instant)| last.since(*first).as_secs_f64();
-        let mut times: Vec<f64> = spans.values().map(span).collect();
-        times.sort_by(f64::total_cmp);
-        self.completion_s = median(&times);
-        self.completion_min_s = times.first().copied();
-        self.completion_max_s = times.last().copied();
+        let Some(times) = Sample::of(spans.values().map(span)) else { return };
+        self.completion_s = Some(times.median());
+        self.completion_min_s = Some(times.least());
+        self.completion_max_s = Some(times.most());
     }
 
     fn add_streams(&mut self, outcome: &Outcome) {
@@ -115,12 +116,6 @@ impl Transfers {
     }
 }
 
-/// The median of ascending numbers: of an even count, the mean of the two in the middle.
-pub(crate) fn median(sorted: &[f64]) -> Option<f64> {
-    let last = sorted.len().checked_sub(1)?;
-    Some(f64::midpoint(sorted[last / 2], sorted[sorted.len() / 2]))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,10 +150,5 @@ mod tests {
     fn a_transfer_under_way_has_no_completion_time() {
         let all = [transaction(1, 10, Some(12)), transaction(2, 10, None)];
         assert_eq!(Transfers::of(&Outcome::default(), all.iter()), Transfers::default());
-    }
-
-    #[test]
-    fn a_median_of_an_even_count_lies_between_the_two_in_the_middle() {
-        assert_eq!([median(&[]), median(&[1.0, 4.0])], [None, Some(2.5)]);
     }
 }

@@ -8,7 +8,7 @@ use lowmesh_machine::{DropReason, Layer};
 use lowmesh_units::{Duration, Instant, NodeId};
 use lowmesh_wire::ipv6::Address;
 
-pub use crate::backbone::LineRecord;
+pub use crate::backbone::{LineRecord, QueueRecord};
 pub use crate::timeline::DatagramTimeline;
 pub use lowmesh_stack::streams::{SendCounters, StreamCounters};
 

@@ -228,6 +228,29 @@ impl Streams {
         let opens = control.syn && !control.ack && !control.rst;
         opens && own_port == COAP_PORT && !self.all.contains_key(&peer) && self.takes(peer)
     }
+    /// Notes a connection whose handshake begins. The oldest ones give way; their peers get a reset if they go on.
+    fn admit_half_open(&mut self, now: Instant, peer: Peer) {
+        while self.half_open.len() >= self.limits.half_open_max() {
+            let Some((_, oldest)) = self.half_open.pop_first() else { break };
+            self.remove(oldest);
+        }
+        self.half_open.insert((now, peer));
+    }
+    /// Aborts connections until the share of an address and the total are kept.
+    fn keep_bounds(&mut self, now: Instant, address: Address) {
+        while self.held_by(address) > self.limits.octets_per_address {
+            self.abort_largest(now, address);
+        }
+        while self.held > self.limits.octets_max {
+            let Some(largest) = self.largest_address() else { break };
+            self.abort_largest(now, largest);
+        }
+    }
+    fn abort_largest(&mut self, now: Instant, address: Address) {
+        let Some(peer) = self.largest_of(address) else { return };
+        self.input(now, peer, Input::Abort);
+        self.remove(peer);
+    }
     fn ephemeral_port(&mut self) -> u16 {
         // RFC 6335 s6: a peer's name has one connection, so a port that is used twice has two peers.
         let port = self.next_port;

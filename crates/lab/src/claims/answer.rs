@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::claim::{Basis, Claim, Grade};
 use super::compare::Outcome;
-use crate::digits::{Digits, with_interval};
+use crate::digits::{Digits, with_ends, with_interval};
 use crate::statistics::Estimate;
 
 /// Whether the software confirms a claim.
@@ -131,7 +131,7 @@ impl From<Outcome> for Verdict {
 pub enum Measured {
     /// No value.
     Nothing,
-    /// A mean; for a comparison, the mean difference.
+    /// A mean or a median; for a comparison, the difference.
     Number(f64),
     /// The values of a probe.
     Values(BTreeMap<String, f64>),
@@ -185,6 +185,9 @@ pub struct Answer {
     pub measured: Measured,
     /// Half the 95 % confidence interval of a measured mean.
     pub ci95: Option<f64>,
+    /// The 95 % confidence interval of a measured median.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<(f64, f64)>,
     /// Runs behind the value; for a comparison, pairs of runs.
     pub n: usize,
     /// The runs that would decide an undecided claim about results.
@@ -203,13 +206,17 @@ pub struct Answer {
 
 impl Measured {
     /// The value in words, with its interval and the number of runs behind it.
-    fn words(&self, ci95: Option<f64>, runs: Option<usize>) -> String {
+    fn words(&self, answer: &Answer, runs: Option<usize>) -> String {
         match self {
             Self::Nothing => "-".to_owned(),
-            Self::Number(mean) => {
+            Self::Number(centre) => {
                 let behind = runs.map_or_else(String::new, |n| format!(" (n = {n})"));
-                let estimate = Estimate { mean: *mean, ci95, n: runs.unwrap_or_default() };
-                with_interval(estimate) + &behind
+                let estimate = Estimate { mean: *centre, ci95: answer.ci95, n: answer.n };
+                let number = match answer.interval {
+                    Some(interval) => with_ends(*centre, Some(interval)),
+                    None => with_interval(estimate),
+                };
+                number + &behind
             }
             Self::Values(values) => {
                 let pairs = values.iter().map(|(key, value)| format!("{key} {}", plain(*value)));
@@ -228,14 +235,14 @@ fn plain(value: f64) -> String {
 impl Answer {
     /// The measured value in words, with its interval and the number of runs behind it.
     pub fn measured_words(&self) -> String {
-        self.measured.words(self.ci95, Some(self.n))
+        self.measured.words(self, Some(self.n))
     }
 
     /// The measured value for a cell of a table: a mean with its interval, or the number of checked values.
     pub fn measured_short(&self) -> String {
         match &self.measured {
             Measured::Nothing => "-".to_owned(),
-            Measured::Number(_) => self.measured.words(self.ci95, None),
+            Measured::Number(_) => self.measured.words(self, None),
             Measured::Values(values) if values.len() == 1 => self.measured_words(),
             Measured::Values(values) => format!("{} values", values.len()),
         }
@@ -251,6 +258,7 @@ impl Answer {
             claimed: claim.claimed.clone(),
             measured: Measured::Nothing,
             ci95: None,
+            interval: None,
             n: 0,
             power: None,
             why: why.to_owned(),

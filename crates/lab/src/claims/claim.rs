@@ -109,6 +109,43 @@ pub enum Wanted {
     Range(f64, f64),
 }
 
+/// The statistic over runs that a test compares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Statistic {
+    /// The mean, by differences that are paired by seed.
+    #[default]
+    Mean,
+    /// The median of each side.
+    Median,
+}
+
+/// One number from the runs of an experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Extreme {
+    /// The smallest value.
+    Least,
+    /// The largest value.
+    Most,
+    /// The largest value minus the smallest one.
+    Range,
+    /// The largest value, divided by the median.
+    Tail,
+}
+
+/// Several runs that a test regards as one experiment, for claims about the fastest or slowest of some runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// Runs of an experiment, with consecutive seeds.
+    pub runs: usize,
+    /// The number of the left side, or of the only one.
+    pub left: Extreme,
+    /// The number of the right side.
+    pub right: Option<Extreme>,
+}
+
 /// One test of a claim.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -131,9 +168,14 @@ pub struct Test {
     /// If set, each side is its gain over the point that differs in these settings.
     #[serde(default)]
     pub over: Settings,
-    /// Whether the difference is divided by the right side.
+    /// Whether the difference is divided by the right side; with `over`, whether each gain is divided by its base.
     #[serde(default)]
     pub relative: bool,
+    /// The statistic over runs.
+    #[serde(default)]
+    pub statistic: Statistic,
+    /// If set, each value is a number of an experiment of several runs instead of one run.
+    pub experiment: Option<Experiment>,
     /// The axis of a trend, or of a knee.
     pub along: Option<String>,
     /// Each side is the largest value on the axis at which the metric is still below this; zero if it never is.
@@ -189,6 +231,16 @@ impl Test {
                 "a range needs both ends",
             ),
             (self.op == Op::MonotoneInc && self.along.is_none(), "a rise needs an axis"),
+            (
+                self.op == Op::MonotoneInc
+                    && (self.statistic != Statistic::Mean || self.experiment.is_some()),
+                "a rise compares the means of runs",
+            ),
+            (self.experiment.is_some_and(|one| one.runs < 2), "an experiment has two runs or more"),
+            (
+                self.experiment.is_some_and(|one| one.right.is_some() != self.right.is_some()),
+                "an experiment has a number for each side",
+            ),
             (
                 self.op == Op::SameOrderings && (self.claims.is_empty() || self.along.is_none()),
                 "orderings need claims and an axis",

@@ -1,7 +1,7 @@
 //! Compares one estimate and its interval with the values that a claim allows.
 
 use super::claim::{Op, Test};
-use crate::statistics::Estimate;
+use super::value::Value;
 
 /// The outcome of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,17 +46,16 @@ impl Allowed {
         Self { low, high, closed }
     }
 
-    /// The outcome of an estimate with an interval for a `family`. The estimate holds if its whole interval is allowed,
+    /// The outcome of a value with an interval for a `family`. The value holds if its whole interval is allowed,
     /// and fails if no part of the interval is.
-    fn outcome(self, estimate: Estimate, family: usize) -> Outcome {
-        let above = |bound| estimate.lies_above(bound, family);
-        let below = |bound| estimate.lies_below(bound, family);
+    fn outcome(self, value: &Value, family: usize) -> Outcome {
+        let above = |bound| value.lies_above(bound, family);
+        let below = |bound| value.lies_below(bound, family);
         // An interval of zero width may lie exactly at an end.
-        let at_end = |end: f64| {
-            estimate.ci95 == Some(0.0) && estimate.mean.total_cmp(&end).is_eq() && self.closed
-        };
-        let open_end = estimate.ci95 == Some(0.0) && !self.closed;
-        let beside = |end: f64| open_end && estimate.mean.total_cmp(&end).is_eq();
+        let exact = value.exact(family);
+        let is_at = |end: f64| exact.is_some_and(|exact| exact.total_cmp(&end).is_eq());
+        let at_end = |end: f64| self.closed && is_at(end);
+        let beside = |end: f64| !self.closed && is_at(end);
         let within =
             (above(self.low) || at_end(self.low)) && (below(self.high) || at_end(self.high));
         let beyond = below(self.low) || above(self.high) || beside(self.low) || beside(self.high);
@@ -93,17 +92,18 @@ impl Allowed {
     }
 }
 
-/// Compares `estimate` with the values that `test` allows, with an interval widened for a `family` of comparisons.
+/// Compares `value` with the values that `test` allows, with an interval widened for a `family` of comparisons.
 ///
-/// A single run has no interval and decides nothing.
-pub(super) fn compare(test: &Test, estimate: Option<Estimate>, family: usize) -> Outcome {
-    let some = estimate.filter(|estimate| estimate.ci95.is_some());
-    some.map_or(Outcome::Unclear, |estimate| Allowed::by(test).outcome(estimate, family))
+/// Without an interval, as that of a single run, nothing is decided.
+pub(super) fn compare(test: &Test, value: Option<&Value>, family: usize) -> Outcome {
+    let some = value.filter(|value| value.interval(family).is_some());
+    some.map_or(Outcome::Unclear, |value| Allowed::by(test).outcome(value, family))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::statistics::Estimate;
 
     fn test(op: &str, rest: &str) -> Test {
         toml::from_str(&format!("op = \"{op}\"\nmetric = \"tdr\"\n{rest}")).expect("a test")
@@ -111,7 +111,7 @@ mod tests {
     /// What ten runs with this mean and half width say.
     fn outcome(op: &str, rest: &str, mean: f64, half: f64) -> Outcome {
         let estimate = Estimate { mean, ci95: Some(half), n: 10 };
-        compare(&test(op, rest), Some(estimate), 1)
+        compare(&test(op, rest), Some(&Value::Mean(estimate)), 1)
     }
 
     #[test]
@@ -161,7 +161,8 @@ mod tests {
 
     #[test]
     fn one_run_alone_decides_nothing() {
-        let one = Some(Estimate { mean: 0.9, ci95: None, n: 1 });
+        let one = Value::Mean(Estimate { mean: 0.9, ci95: None, n: 1 });
+        let one = Some(&one);
         for op in ["gt", "lt", "ge", "le", "eq", "similar", "exists", "trend"] {
             assert_eq!(compare(&test(op, "value = 0.9"), one, 1), Outcome::Unclear, "{op}");
         }
@@ -171,7 +172,8 @@ mod tests {
 
     #[test]
     fn more_comparisons_ask_for_more() {
-        let one = Some(Estimate { mean: 0.2, ci95: Some(0.15), n: 10 });
+        let one = Value::Mean(Estimate { mean: 0.2, ci95: Some(0.15), n: 10 });
+        let one = Some(&one);
         assert_eq!(compare(&test("gt", ""), one, 1), Outcome::Holds);
         assert_eq!(compare(&test("gt", ""), one, 20), Outcome::Unclear);
     }

@@ -1,7 +1,7 @@
 //! Judges claims. One model serves for all of them.
 //!
 //! A test makes one or more comparisons, each from the runs of one point or the paired runs of two. A comparison has a
-//! mean and a 95 % confidence interval. The op of the test defines the allowed values, where v, t, a and b are the value,
+//! mean or a median, and a 95 % confidence interval. The op of the test defines the allowed values, where v, t, a and b are the value,
 //! tolerance and range of the test:
 //!
 //! | op | allowed values |
@@ -35,8 +35,10 @@ use super::claim::{Claim, Op, Test};
 use super::compare::{Allowed, Outcome, compare};
 use super::paper::{Paper, Scope};
 use super::reference::{self, Table};
-use super::select::{self, BySeed, Comparison};
+use super::select::{self, BySeed, Comparison, Side};
+use super::value::Value;
 use crate::command::Provenance;
+use crate::medians::Medians;
 use crate::results::PointResult;
 use crate::statistics::Estimate;
 
@@ -56,6 +58,7 @@ struct Finding {
     outcome: Outcome,
     measured: Measured,
     ci95: Option<f64>,
+    interval: Option<(f64, f64)>,
     n: usize,
     power: Option<Power>,
     why: String,
@@ -68,6 +71,7 @@ impl Finding {
             outcome: Outcome::Unclear,
             measured: Measured::Nothing,
             ci95: None,
+            interval: None,
             n: 0,
             power: None,
             why,
@@ -94,6 +98,7 @@ pub fn judge(paper: &Paper, claim: &Claim, evidence: &Evidence) -> Answer {
         answer.verdict = Verdict::from(outcome);
         answer.measured = finding.measured;
         answer.ci95 = finding.ci95;
+        answer.interval = finding.interval;
         answer.n = finding.n;
         answer.power = finding.power;
         answer.command = finding.command.unwrap_or(answer.command);
@@ -151,21 +156,18 @@ fn compared(
     comparisons: &[Comparison<'_>],
     from: &Provenance,
 ) -> Finding {
-    let estimates: Vec<Option<Estimate>> = comparisons.iter().map(Comparison::estimate).collect();
-    let all = estimates.len();
+    let values: Vec<Option<Value>> = comparisons.iter().map(|one| one.value(test)).collect();
+    let all = values.len();
     let share = if test.op == Op::Exists { 0.0 } else { test.share };
     let needed = chance::needed(share, all);
     let count = |wanted: Outcome, family: usize| {
-        estimates.iter().filter(|one| compare(test, **one, family) == wanted).count()
+        values.iter().filter(|one| compare(test, one.as_ref(), family) == wanted).count()
     };
     let outcome = chance::decide(all, needed, tests, count);
-    let telling = telling(test, outcome, &estimates);
-    let (one, estimate) = (&comparisons[telling], estimates[telling]);
+    let telling = telling(test, outcome, &values);
+    let (one, value) = (&comparisons[telling], values[telling].as_ref());
     let families = Families::of(all, needed, tests);
-    let power = estimate
-        .filter(|_| outcome == Outcome::Unclear)
-        .and_then(|estimate| power(test, estimate, &families));
-    let mut why = words::sentence(test, one, estimate);
+    let mut why = words::sentence(test, one, value);
     if all > 1 {
         let held = count(Outcome::Holds, families.holds);
         let failed = count(Outcome::Fails, families.fails);
@@ -176,11 +178,21 @@ fn compared(
         why =
             format!("{why}; {alone} fail if each is judged alone, as some of so many do by chance");
     }
+    let (ci95, interval, power) = match value {
+        Some(Value::Mean(estimate)) => {
+            let unclear = outcome == Outcome::Unclear;
+            let power = unclear.then(|| power(test, *estimate, &families)).flatten();
+            (estimate.ci95, None, power)
+        }
+        Some(Value::Median(_)) => (None, value.and_then(|value| value.interval(1)), None),
+        None => (None, None, None),
+    };
     Finding {
         outcome,
-        measured: estimate.map_or(Measured::Nothing, |e| Measured::Number(e.mean)),
-        ci95: estimate.and_then(|e| e.ci95),
-        n: estimate.map_or(0, |e| e.n),
+        measured: value.map_or(Measured::Nothing, |value| Measured::Number(value.centre())),
+        ci95,
+        interval,
+        n: value.map_or(0, Value::n),
         power,
         why,
         command: words::command(test, one, from),
@@ -190,8 +202,8 @@ fn compared(
 /// The interval and the number of runs that would decide an unclear comparison.
 fn power(test: &Test, estimate: Estimate, families: &Families) -> Option<Power> {
     let allowed = Allowed::by(test);
-    let point = Estimate { ci95: Some(0.0), ..estimate };
-    let inside = compare(test, Some(point), 1) == Outcome::Holds;
+    let point = Value::Mean(Estimate { ci95: Some(0.0), ..estimate });
+    let inside = compare(test, Some(&point), 1) == Outcome::Holds;
     let family = if inside { families.holds } else { families.fails };
     let half = estimate.together(family).ci95?;
     let wanted = allowed.distance(estimate.mean);
@@ -205,17 +217,21 @@ fn power(test: &Test, estimate: Estimate, families: &Families) -> Option<Power> 
 
 /// The comparison to show: the one whose interval extends farthest beyond the allowed values. For a failed test, the one
 /// that is most clearly outside; for `exists`, the one that is farthest inside.
-fn telling(test: &Test, outcome: Outcome, estimates: &[Option<Estimate>]) -> usize {
+fn telling(test: &Test, outcome: Outcome, values: &[Option<Value>]) -> usize {
     let allowed = Allowed::by(test);
-    let out = |estimate: Option<Estimate>| {
-        let Some(Estimate { mean, ci95, .. }) = estimate else { return f64::INFINITY };
-        let half = ci95.unwrap_or(f64::INFINITY);
+    let out = |value: &Option<Value>| {
+        let Some(value) = value else { return f64::INFINITY };
+        let everything = (f64::NEG_INFINITY, f64::INFINITY);
+        let (low, high) = value.interval(1).unwrap_or(everything);
         // An interval fails by its near end, and exceeds the allowed values by its far end.
-        let half = if outcome == Outcome::Fails { -half } else { half };
-        allowed.beyond(mean - half, mean + half)
+        if outcome == Outcome::Fails {
+            allowed.beyond(high, low)
+        } else {
+            allowed.beyond(low, high)
+        }
     };
-    let worst = |a: &usize, b: &usize| out(estimates[*a]).total_cmp(&out(estimates[*b]));
-    let places = 0..estimates.len();
+    let worst = |a: &usize, b: &usize| out(&values[*a]).total_cmp(&out(&values[*b]));
+    let places = 0..values.len();
     let found = match test.op {
         Op::Exists => places.min_by(worst),
         _ => places.max_by(worst),
@@ -225,16 +241,20 @@ fn telling(test: &Test, outcome: Outcome, estimates: &[Option<Estimate>]) -> usi
 
 /// The mean effect over all comparisons, for each seed.
 fn averaged<'r>(comparisons: &[Comparison<'r>]) -> Comparison<'r> {
-    let mean_of = |pick: for<'a> fn(&'a Comparison<'r>) -> &'a BySeed| {
+    let mean_of = |pick: for<'a> fn(&'a Comparison<'r>) -> &'a Side| {
         let mut sums: BTreeMap<u64, (f64, u32)> = BTreeMap::new();
-        for (seed, value) in comparisons.iter().flat_map(pick) {
+        for (seed, value) in comparisons.iter().flat_map(|one| &pick(one).runs) {
             let sum = sums.entry(*seed).or_default();
             *sum = (sum.0 + value, sum.1 + 1);
         }
         // A seed that some comparison lacks would change the weights of the comparisons.
         let whole = |count: u32| count as usize == comparisons.len();
         let mean = |(seed, (sum, count)): (u64, (f64, u32))| (seed, sum / f64::from(count));
-        sums.into_iter().filter(|(_, (_, count))| whole(*count)).map(mean).collect()
+        let runs: BySeed =
+            sums.into_iter().filter(|(_, (_, count))| whole(*count)).map(mean).collect();
+        let medians: Option<Vec<Medians>> =
+            comparisons.iter().map(|one| pick(one).medians.clone()).collect();
+        Side { runs, medians: medians.map(Medians::Mean) }
     };
     Comparison {
         point: comparisons[0].point,

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::claim::{Claim, Op, Test};
+use super::claim::{Claim, Op, Statistic, Test};
 use super::compare::Allowed;
 use super::select;
 use crate::results::PointResult;
@@ -41,8 +41,16 @@ impl Level {
         let bound = matches!(test.op, Op::Lt | Op::Le | Op::Gt | Op::Ge);
         let compared = test.left.is_some() || test.right.is_some() || test.reference.is_some();
         let derived = test.relative || test.knee_below.is_some() || !test.over.is_empty();
+        // A line figure shows means of runs.
+        let other = test.statistic != Statistic::Mean || test.experiment.is_some();
         // A mean over points is not the value of any single point.
-        if !(range || bound) || compared || derived || test.on_average || test.metric.is_empty() {
+        if !(range || bound)
+            || compared
+            || derived
+            || other
+            || test.on_average
+            || test.metric.is_empty()
+        {
             return None;
         }
         let allowed = Allowed::by(test);

@@ -7,6 +7,7 @@ use lowmesh_units::Seed;
 use serde::Deserialize;
 
 use super::claim::{Claim, Op, Settings};
+use super::measured::Measured;
 use super::probe;
 use crate::command::Provenance;
 use crate::metrics::Metrics;
@@ -30,7 +31,16 @@ pub const PAPERS: &[(&str, &str, &str)] = &[
         include_str!("../../../../papers/ishaq2016/paper.toml"),
         include_str!("../../../../papers/ishaq2016/claims.toml"),
     ),
+    (
+        "pesola2020",
+        include_str!("../../../../papers/pesola2020/paper.toml"),
+        include_str!("../../../../papers/pesola2020/claims.toml"),
+    ),
 ];
+
+/// Tables that others measured, by the name of the publication.
+const MEASURED: &[(&str, &str)] =
+    &[("pesola2020", include_str!("../../../../papers/pesola2020/kernel.toml"))];
 
 /// A publication.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -57,6 +67,9 @@ pub struct Paper {
     /// Its claims.
     #[serde(skip)]
     pub claims: Vec<Claim>,
+    /// Values that others measured at its points.
+    #[serde(skip)]
+    pub measured: Option<Measured>,
 }
 
 /// Scenarios to be run, under a name that tests refer to.
@@ -91,6 +104,9 @@ pub struct Part {
     /// The swept keys with their values, each a list or a range as in a scenario's `[sweep]`.
     #[serde(default)]
     pub sweep: BTreeMap<String, toml::Value>,
+    /// Settings with a name of their own. Each value of one has overrides, which may be of several keys.
+    #[serde(default)]
+    pub cases: BTreeMap<String, BTreeMap<String, Vec<String>>>,
 }
 
 /// The extent to which a sweep is run.
@@ -164,7 +180,11 @@ impl Paper {
     /// The built-in publication called `name`.
     pub fn find(name: &str) -> Option<Self> {
         let (_, paper, claims) = PAPERS.iter().find(|(known, ..)| *known == name)?;
-        Some(Self::parse(paper, claims).expect("the built-in ones are tested"))
+        let mut paper = Self::parse(paper, claims).expect("the built-in ones are tested");
+        let measured = MEASURED.iter().find(|(known, _)| *known == name);
+        paper.measured =
+            measured.map(|(_, text)| toml::from_str(text).expect("the built-in ones are tested"));
+        Some(paper)
     }
 
     /// The claim called `id`.
@@ -193,14 +213,16 @@ impl Paper {
         Provenance { overrides, ..Provenance::default() }
     }
 
-    /// The plans of a sweep, one for each part and scenario. The settings of points let tests select them.
+    /// The plans of a sweep, one for each part, scenario and combination of cases. The settings of points let tests select them.
     pub fn plans(&self, sweep: &Sweep, scope: Scope) -> Result<Vec<Plan>, PaperError> {
         let Some(extent) = sweep.extent(scope.quick) else { return Ok(Vec::new()) };
         let extent = &Extent { set: scope.overrides(extent), ..extent.clone() };
         let mut plans = Vec::new();
         for part in &sweep.parts {
             for scenario in &part.scenarios {
-                plans.push(plan(sweep, part, extent, scenario)?);
+                for case in part.combinations() {
+                    plans.push(plan(sweep, part, extent, scenario, &case)?);
+                }
             }
         }
         Ok(plans)
@@ -255,7 +277,41 @@ impl Sweep {
     }
 }
 
-fn plan(sweep: &Sweep, part: &Part, extent: &Extent, scenario: &str) -> Result<Plan, PaperError> {
+/// One value of each case of a part.
+#[derive(Clone, Debug, Default)]
+struct Case {
+    settings: Vec<(String, String)>,
+    set: Vec<String>,
+}
+
+impl Part {
+    /// Every combination of the cases: their settings and overrides; a single empty one without cases.
+    fn combinations(&self) -> Vec<Case> {
+        let mut all = vec![Case::default()];
+        for (key, values) in &self.cases {
+            let with = |case: &Case| {
+                let one = |(value, own): (&String, &Vec<String>)| {
+                    let setting = (key.clone(), value.clone());
+                    Case {
+                        settings: case.settings.iter().cloned().chain([setting]).collect(),
+                        set: case.set.iter().chain(own).cloned().collect(),
+                    }
+                };
+                values.iter().map(one).collect::<Vec<_>>()
+            };
+            all = all.iter().flat_map(with).collect();
+        }
+        all
+    }
+}
+
+fn plan(
+    sweep: &Sweep,
+    part: &Part,
+    extent: &Extent,
+    scenario: &str,
+    case: &Case,
+) -> Result<Plan, PaperError> {
     let builtin = BUILTINS.iter().find(|builtin| builtin.name == scenario).ok_or_else(|| {
         PaperError::Unknown(format!("sweep `{}`", sweep.name), "scenario", scenario.to_owned())
     })?;
@@ -273,11 +329,13 @@ fn plan(sweep: &Sweep, part: &Part, extent: &Extent, scenario: &str) -> Result<P
             _ = writeln!(text, "\"{key}\" = {values}");
         }
     }
-    let overrides: Vec<String> = part.set.iter().chain(&extent.set).cloned().collect();
+    let overrides: Vec<String> =
+        part.set.iter().chain(&case.set).chain(&extent.set).cloned().collect();
     let mut plan = Plan::parse(scenario, &text, &overrides)
         .map_err(|errors| PaperError::Sweep(sweep.name.clone(), errors))?;
     for point in &mut plan.points {
         point.settings.insert(0, ("scenario".to_owned(), scenario.to_owned()));
+        point.settings.extend(case.settings.iter().cloned());
         point.settings.extend(part.labels.clone());
         let pair = |set: &String| set.split_once('=').map(|(k, v)| (k.to_owned(), v.to_owned()));
         point.settings.extend(part.set.iter().filter_map(pair));

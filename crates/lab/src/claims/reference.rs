@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::claim::Test;
-use super::select::{self, Comparison};
+use super::select::{self, Comparison, Side};
 use crate::results::PointResult;
 
 /// A table of measured values.
@@ -80,14 +80,16 @@ pub(super) fn hold_against(test: &Test, table: &Table, comparisons: &mut Vec<Com
         for (seed, value) in measured {
             match seed {
                 Some(seed) => by_seed.entry(seed).or_default().push(value),
-                None => one.left.keys().for_each(|s| by_seed.entry(*s).or_default().push(value)),
+                None => {
+                    one.left.runs.keys().for_each(|s| by_seed.entry(*s).or_default().push(value));
+                }
             }
         }
         let mean = |(seed, values): (u64, Vec<f64>)| {
             crate::statistics::mean(&values).map(|mean| (seed, mean))
         };
-        one.right = by_seed.into_iter().filter_map(mean).collect();
-        one.effect = select::difference(&one.left, &one.right, test.relative);
+        one.right = Side::of(by_seed.into_iter().filter_map(mean).collect());
+        one.effect = one.left.minus(&one.right, test.relative);
     }
 }
 
@@ -118,7 +120,7 @@ mod tests {
         let mut comparisons = select::comparisons(&test, &points);
         hold_against(&test, &table, &mut comparisons);
         let effects: Vec<f64> =
-            comparisons[0].effect.values().map(|v| (v * 1000.0).round()).collect();
+            comparisons[0].effect.runs.values().map(|v| (v * 1000.0).round()).collect();
         assert_eq!(effects, [50.0, 100.0]);
     }
 
@@ -129,7 +131,7 @@ mod tests {
         let test: Test = toml::from_str("op = \"gt\"\nmetric = \"tdr\"").expect("a test");
         let mut comparisons = select::comparisons(&test, &points);
         hold_against(&test, &table, &mut comparisons);
-        assert_eq!(comparisons[0].effect.keys().copied().collect::<Vec<_>>(), [2]);
+        assert_eq!(comparisons[0].effect.runs.keys().copied().collect::<Vec<_>>(), [2]);
     }
 
     #[test]

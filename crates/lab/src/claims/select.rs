@@ -5,30 +5,50 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::claim::{Settings, Test};
+use super::claim::{Extreme, Settings, Test};
+use super::value::Value;
+pub(super) use super::value::{BySeed, Side};
+use crate::medians::{Medians, Sample};
 use crate::results::PointResult;
-use crate::statistics::{self, Estimate};
-
-/// Numbers by seed.
-pub(super) type BySeed = BTreeMap<u64, f64>;
+use crate::statistics;
 
 /// One comparison of a test: two points, or one point alone.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Comparison<'r> {
     /// The point on the left, or the only one.
     pub point: &'r PointResult,
-    /// The left side by seed.
-    pub left: BySeed,
-    /// The right side by seed; empty without one.
-    pub right: BySeed,
-    /// The difference by seed, or the left side if there is no right side.
-    pub effect: BySeed,
+    /// The left side.
+    pub left: Side,
+    /// The right side; empty without one.
+    pub right: Side,
+    /// The difference, or the left side if there is no right side.
+    pub effect: Side,
+}
+
+impl Side {
+    /// The side with these values.
+    pub fn of(runs: BySeed) -> Self {
+        let medians = Sample::of(runs.values().copied()).map(Medians::Of);
+        Self { runs, medians }
+    }
+
+    /// This side minus `right`: by seed for seeds that both have, and as a difference of medians. If `relative`, divided
+    /// by `right`.
+    pub fn minus(&self, right: &Self, relative: bool) -> Self {
+        let medians = self.medians.clone().zip(right.medians.clone());
+        let medians = medians.map(|(left, right)| Medians::Difference {
+            left: Box::new(left),
+            right: Box::new(right),
+            relative,
+        });
+        Self { runs: difference(&self.runs, &right.runs, relative), medians }
+    }
 }
 
 impl Comparison<'_> {
-    /// The mean effect.
-    pub fn estimate(&self) -> Option<Estimate> {
-        Estimate::of(self.effect.values().copied())
+    /// The effect by the statistic of `test`.
+    pub fn value(&self, test: &Test) -> Option<Value> {
+        Value::of(&self.effect, test.statistic)
     }
 }
 
@@ -38,7 +58,7 @@ pub(super) fn setting<'p>(point: &'p PointResult, key: &str) -> Option<&'p str> 
 }
 
 /// Whether `point` has `settings`.
-fn has(point: &PointResult, settings: &Settings) -> bool {
+pub(super) fn has(point: &PointResult, settings: &Settings) -> bool {
     settings.iter().all(|(key, value)| setting(point, key) == Some(value))
 }
 
@@ -88,6 +108,8 @@ pub(super) fn difference(left: &BySeed, right: &BySeed, relative: bool) -> BySee
 pub(super) fn comparisons<'r>(test: &Test, points: &'r [PointResult]) -> Vec<Comparison<'r>> {
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();
+    let [of_left, of_right] =
+        [test.experiment.map(|one| one.left), test.experiment.and_then(|one| one.right)];
     for point in points.iter().filter(|point| meets(point, &test.at)) {
         if test.left.as_ref().is_some_and(|left| !has(point, left)) {
             continue;
@@ -96,30 +118,51 @@ pub(super) fn comparisons<'r>(test: &Test, points: &'r [PointResult]) -> Vec<Com
         if test.knee_below.is_some() && !seen.insert(without(point, test.along.as_deref())) {
             continue;
         }
-        let left = side(test, points, point);
+        let left = side(test, of_left, points, point);
         let Some(changes) = &test.right else {
-            found.push(Comparison { point, effect: left.clone(), left, right: BySeed::new() });
+            found.push(Comparison { point, effect: left.clone(), left, right: Side::default() });
             continue;
         };
         let other = with(points, point, changes);
-        let right = other.map(|other| side(test, points, other)).unwrap_or_default();
-        let effect = difference(&left, &right, test.relative);
+        let right = other.map(|other| side(test, of_right, points, other)).unwrap_or_default();
+        let effect = left.minus(&right, test.relative && test.over.is_empty());
         found.push(Comparison { point, left, right, effect });
     }
     found
 }
 
-/// The values of one side of a comparison at `point`, by seed.
-fn side(test: &Test, points: &[PointResult], point: &PointResult) -> BySeed {
+/// The values of one side of a comparison at `point`, each a run, or the number `of` an experiment.
+fn side(test: &Test, of: Option<Extreme>, points: &[PointResult], point: &PointResult) -> Side {
     if let (Some(below), Some(axis)) = (test.knee_below, &test.along) {
-        return knee(&curve(points, point, axis), &test.metric, below);
+        return Side::of(knee(&curve(points, point, axis), &test.metric, below));
     }
-    let own = by_seed(point, &test.metric);
+    let one = |point: &PointResult| {
+        let runs = by_seed(point, &test.metric);
+        let size = test.experiment.map_or(1, |one| one.runs);
+        Side::of(of.map_or(runs.clone(), |of| experiments(&runs, size, of)))
+    };
+    let own = one(point);
     if test.over.is_empty() {
         return own;
     }
-    let base = with(points, point, &test.over).map(|base| by_seed(base, &test.metric));
-    difference(&own, &base.unwrap_or_default(), test.relative)
+    let base = with(points, point, &test.over).map(one);
+    own.minus(&base.unwrap_or_default(), test.relative)
+}
+
+/// One number for each `size` consecutive runs, by the first seed of each; a rest of fewer runs is left out.
+fn experiments(runs: &BySeed, size: usize, of: Extreme) -> BySeed {
+    let all: Vec<(u64, f64)> = runs.iter().map(|(seed, value)| (*seed, *value)).collect();
+    let number = |runs: &[(u64, f64)]| {
+        let sample = Sample::of(runs.iter().map(|(_, value)| *value))?;
+        let number = match of {
+            Extreme::Least => sample.least(),
+            Extreme::Most => sample.most(),
+            Extreme::Range => sample.most() - sample.least(),
+            Extreme::Tail => sample.most() / sample.median(),
+        };
+        Some((runs.first()?.0, number))
+    };
+    all.chunks_exact(size.max(1)).filter_map(number).collect()
 }
 
 /// The settings of `point` without `axis`.
@@ -222,14 +265,14 @@ pub(super) mod tests {
         let found = comparisons(&test("left = {cc = \"a\"}\nright = {cc = \"b\"}"), &points);
         let effects: Vec<Vec<f64>> = found
             .iter()
-            .map(|one| one.effect.values().map(|v| (v * 100.0).round()).collect())
+            .map(|one| one.effect.runs.values().map(|v| (v * 100.0).round()).collect())
             .collect();
         assert_eq!(effects, [vec![10.0, 5.0], vec![10.0]]);
         let only =
             "at = {p = [\"4s\"]}\nleft = {cc = \"a\"}\nright = {cc = \"b\"}\nrelative = true";
         let found = comparisons(&test(only), &points);
         assert_eq!(found.len(), 1);
-        assert!((found[0].effect[&1] - 0.125).abs() < 1e-9);
+        assert!((found[0].effect.runs[&1] - 0.125).abs() < 1e-9);
     }
 
     #[test]
@@ -243,7 +286,7 @@ pub(super) mod tests {
         let rest =
             "left = {cc = \"b\", n = \"1\"}\nright = {cc = \"b\", n = \"2\"}\nover = {cc = \"a\"}";
         let found = comparisons(&test(rest), &points);
-        assert!((found[0].effect[&1] - 0.1).abs() < 1e-9, "{found:?}");
+        assert!((found[0].effect.runs[&1] - 0.1).abs() < 1e-9, "{found:?}");
     }
 
     #[test]
@@ -255,7 +298,50 @@ pub(super) mod tests {
         ];
         let found = comparisons(&test("along = \"p\"\nknee_below = 0.95"), &points);
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].effect, BySeed::from([(1, 12.0), (2, 0.0)]));
+        assert_eq!(found[0].effect.runs, BySeed::from([(1, 12.0), (2, 0.0)]));
+    }
+
+    #[test]
+    fn medians_are_those_of_each_side_and_need_no_pairs() {
+        let points = [
+            point(&[("cc", "a")], &[0.9, 0.2, 0.3]),
+            point(&[("cc", "b")], &[0.1, 0.3, 0.2, 0.2, 0.2]),
+        ];
+        let sides = "statistic = \"median\"\nleft = {cc = \"a\"}\nright = {cc = \"b\"}\n";
+        let value = |rest: &str| {
+            let test = test(&format!("{sides}{rest}"));
+            let value = comparisons(&test, &points)[0].value(&test).expect("runs");
+            (value.centre() * 1e6).round() / 1e6
+        };
+        assert_eq!((value(""), value("relative = true")), (0.1, 0.5));
+        // With a base, each side is its relative gain, and the gains are subtracted.
+        let over =
+            "at = {cc = [\"a\"]}\nover = {cc = \"b\"}\nrelative = true\nstatistic = \"median\"";
+        let test = test(over);
+        let value = comparisons(&test, &points)[0].value(&test).expect("runs");
+        assert!((value.centre() - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn an_experiment_is_one_number_of_consecutive_runs() {
+        let points = [
+            point(&[("cc", "a")], &[0.9, 0.2, 0.4, 0.5, 0.6, 0.7, 0.3]),
+            point(&[("cc", "b")], &[0.1, 0.3, 0.2, 0.8, 0.2, 0.2, 0.1]),
+        ];
+        let of = |left: &str, right: &str| {
+            let rest = format!(
+                "left = {{cc = \"a\"}}\nright = {{cc = \"b\"}}\n\
+                 experiment = {{ runs = 3, left = \"{left}\", right = \"{right}\" }}"
+            );
+            let found = comparisons(&test(&rest), &points);
+            let round = |side: &Side| -> Vec<(u64, f64)> {
+                side.runs.iter().map(|(seed, v)| (*seed, (v * 1e3).round() / 1e3)).collect()
+            };
+            (round(&found[0].left), round(&found[0].right))
+        };
+        // Seeds 1 to 3 and 4 to 6; the seventh run is left out.
+        assert_eq!(of("most", "least"), (vec![(1, 0.9), (4, 0.7)], vec![(1, 0.1), (4, 0.2)]));
+        assert_eq!(of("range", "tail"), (vec![(1, 0.7), (4, 0.2)], vec![(1, 1.5), (4, 4.0)]));
     }
 
     #[test]

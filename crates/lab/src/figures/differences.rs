@@ -8,13 +8,19 @@ use crate::claims::Sensitivity;
 use crate::compare::{Difference, Side, difference};
 use crate::results::PointResult;
 
-/// The compared metrics: name, label of the axis, and the factor from the metric's unit to the axis' unit.
-const METRICS: [(&str, &str, f64); 2] =
-    [("tdr", "difference of TDR", 1.0), ("delay_p95_ms", "difference of delay p95 (s)", 1e-3)];
+/// A compared metric: name, label of the axis, and the factor from the metric's unit to the axis' unit.
+type Compared = (&'static str, &'static str, f64);
+
+const METRICS: &[Compared] =
+    &[("tdr", "difference of TDR", 1.0), ("delay_p95_ms", "difference of delay p95 (s)", 1e-3)];
+/// The same for transfers over a link.
+const OF_TRANSFERS: &[Compared] = &[("completion_s", "difference of completion (s)", 1.0)];
 
 /// The figure; absent if no two points have common seeds.
 pub fn draw(sensitivity: &Sensitivity) -> Option<Figure> {
     let Sensitivity { points, key, taken } = sensitivity;
+    let is_transfer = points.iter().any(|p| p.runs.iter().any(|run| run.detail.transfer.is_some()));
+    let metrics = if is_transfer { OF_TRANSFERS } else { METRICS };
     let mut values: Vec<&str> = points.iter().filter_map(|point| point.setting(key)).collect();
     let mut seen = Vec::new();
     values.retain(|value| {
@@ -31,10 +37,10 @@ pub fn draw(sensitivity: &Sensitivity) -> Option<Figure> {
     for base in points.iter().filter(|point| point.setting(key) == Some(taken)) {
         let place: Vec<&str> =
             keys.iter().map(|key| base.setting(key).unwrap_or_default()).collect();
-        let mut row = Row { words: named(&keys, &place), panels: vec![Vec::new(); METRICS.len()] };
+        let mut row = Row { words: named(&keys, &place), panels: vec![Vec::new(); metrics.len()] };
         for (style, value) in values.iter().enumerate() {
             let Some(other) = counterpart(points, base, key, value) else { continue };
-            for (panel, (metric, _, factor)) in METRICS.iter().enumerate() {
+            for (panel, (metric, _, factor)) in metrics.iter().enumerate() {
                 let found = difference(&Side::of(base), &Side::of(other), metric);
                 let Some(found) = found else { continue };
                 row.panels[panel].push(mark(other, style, &found, *factor));
@@ -49,7 +55,7 @@ pub fn draw(sensitivity: &Sensitivity) -> Option<Figure> {
         .enumerate()
         .map(|(style, value)| (named(&[key.as_str()], &[value]), style))
         .collect();
-    let labels = METRICS.map(|(_, label, _)| label);
+    let labels: Vec<&str> = metrics.iter().map(|(_, label, _)| *label).collect();
     let taken = named(&[key.as_str()], &[taken]);
     (!rows.is_empty()).then(|| Figure {
         name: "differences".to_owned(),

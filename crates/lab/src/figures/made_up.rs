@@ -86,5 +86,6 @@ fn detail(point: u64, seed: u64) -> Detail {
         cells: (1..25).map(cell).collect(),
         series: Some(Series { node: 24, samples: (0..300).map(sample).collect() }),
         timelines: Vec::new(),
+        transfer: None,
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod arrangement;
 pub mod axes;
+mod boxes;
 mod datagram;
 mod delay;
 pub mod differences;
@@ -23,6 +24,7 @@ pub mod sheet;
 pub mod style;
 mod timeline;
 mod topology;
+mod transfer;
 
 use std::fmt::Write as _;
 
@@ -117,6 +119,8 @@ pub fn figures(points: &[PointResult], levels: &[Level]) -> Vec<Figure> {
     let arrangement = Arrangement::of(points);
     let drawn = metric::METRICS.iter().filter_map(|one| lines::draw(&arrangement, *one, levels));
     let mut figures: Vec<Figure> = drawn.collect();
+    figures.extend(boxes::draw(&arrangement));
+    figures.extend(transfer::draw(&arrangement));
     figures.extend(delay::distribution(&arrangement));
     figures.extend(latency::by_hops(&arrangement));
     let (slice, place) = hardest(&arrangement);
@@ -129,8 +133,8 @@ pub fn figures(points: &[PointResult], levels: &[Level]) -> Vec<Figure> {
     figures
 }
 
-/// The figures of a smaller sweep on a page with several: the first metrics (those of datagrams if there are any), drops,
-/// and the timeline of fragments. Line figures show the published `levels` as well.
+/// The figures of a smaller sweep on a page with several: the first metrics (those of datagrams if there are any),
+/// transfers, drops, and the timeline of fragments. Line figures show the published `levels` as well.
 pub fn main_figures(points: &[PointResult], levels: &[Level]) -> Vec<Figure> {
     let arrangement = Arrangement::of(points);
     let has_datagrams = |point: &PointResult| point.estimate("datagram_pdr").is_some();
@@ -138,6 +142,8 @@ pub fn main_figures(points: &[PointResult], levels: &[Level]) -> Vec<Figure> {
     let metrics = metric::METRICS.iter().filter(|metric| metric.of_datagrams == of_datagrams);
     let drawn = metrics.filter_map(|metric| lines::draw(&arrangement, *metric, levels));
     let mut figures: Vec<Figure> = drawn.take(MAIN_METRICS).collect();
+    figures.extend(boxes::draw(&arrangement));
+    figures.extend(transfer::draw(&arrangement));
     let (slice, place) = hardest(&arrangement);
     figures.extend(drops::draw(&slice, &place));
     figures.extend(datagram::draw(&slice, &place));

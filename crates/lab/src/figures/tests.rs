@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::made_up::results;
 use super::*;
-use crate::detail::{DatagramTimeline, Detail, HopLatencies, Kind, Step};
+use crate::detail::{DatagramTimeline, Detail, HopLatencies, Kind, Received, Step, Transfer};
 use crate::results::Results;
 
 fn sweep() -> Results {
@@ -83,6 +83,36 @@ fn latencies_of_datagrams_have_a_curve_for_each_number_of_hops() {
     assert_eq!(figure.data.rows.len(), 2 * 2 * 21);
     let median = ["400", "3", "50", "305"].map(str::to_owned);
     assert!(figure.data.rows.contains(&median.to_vec()), "{:?}", figure.data.rows);
+}
+
+#[test]
+fn transfers_have_boxes_and_single_runs() {
+    let keys: &[(&str, &[&str])] = &[
+        ("tcp.window", &["newreno", "bbr"]),
+        ("link[0].queue_octets", &["2500", "14100", "28200"]),
+    ];
+    let mut results = results(keys, 8);
+    for point in &mut results.points {
+        for run in &mut point.runs {
+            // Seven runs of 41 to 47 s, and one far beyond the whisker.
+            let seconds = if run.seed.0 == 8 { 200.0 } else { 40.0 + run.seed.0 as f64 };
+            run.metrics.transfers.completion_s = Some(seconds);
+            let steps = (1..=40_u8).map(|i| (30.0 + f32::from(i), u32::from(i) * 10)).collect();
+            let client = Received { node: 2, issued_s: 30.0, steps };
+            let queue = vec![(30.0, 0), (31.0, 2_400), (70.0, 0)];
+            run.detail.transfer = Some(Transfer { clients: vec![client], queue });
+        }
+    }
+    let figures = figures(&results.points, &[]);
+    let boxes = figures.iter().find(|one| one.name == "completion-boxes").expect("boxes");
+    check_well_formed(&boxes.to_svg());
+    assert_eq!(boxes.data.rows.len(), 6);
+    // Nearest ranks of 41 to 47 and 200: the quartiles are the second, fourth and sixth value.
+    assert_eq!(boxes.data.rows[0][3..], ["41", "42", "44", "46", "47", "8"]);
+    let singles = figures.iter().find(|one| one.name == "transfers").expect("single runs");
+    check_well_formed(&singles.to_svg());
+    assert_eq!(singles.data.rows.len(), 6 * (40 + 3));
+    assert!(figures.iter().all(|one| !one.to_svg().contains("NaN")));
 }
 
 #[test]

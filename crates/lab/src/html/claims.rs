@@ -4,14 +4,16 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::document::{Document, Page, facts};
-use super::markup::{command, csv_link, prose};
+use super::markup::{command, csv_link, prose, table};
 use super::points;
 use crate::build;
 use crate::claims::judge::Evidence;
-use crate::claims::{Answer, Grade, Level, Paper, Sensitivity, Summary, Sweep, Verdict};
+use crate::claims::{
+    Answer, Grade, Level, MeasuredTable, Paper, Sensitivity, Summary, Sweep, Verdict,
+};
 use crate::command::{Kept, Provenance};
 use crate::figures::sheet::escaped;
-use crate::figures::{differences, figures, main_figures};
+use crate::figures::{Data, differences, figures, main_figures};
 use crate::results::{PointResult, Results};
 
 /// The command of the page and the store of its runs.
@@ -48,6 +50,7 @@ pub fn claims_page(paper: &Paper, answers: &[Answer], evidence: &Evidence, how: 
             &mut page,
             sweep,
             &shown,
+            paper.measured.as_ref(),
             sensitivity.as_ref(),
             &levels,
             Some(sweep.name.as_str()) == largest,
@@ -173,6 +176,7 @@ fn add_sweep(
     page: &mut Document,
     sweep: &Sweep,
     points: &[PointResult],
+    measured: Option<&MeasuredTable>,
     sensitivity: Option<&Sensitivity>,
     levels: &[Level],
     all: bool,
@@ -194,6 +198,7 @@ fn add_sweep(
     }
     let own = |level: &&Level| level.sweep == *name;
     let levels: Vec<Level> = levels.iter().filter(own).cloned().collect();
+    page.add(&beside(measured, name, points));
     let figures = if all { figures(points, &levels) } else { main_figures(points, &levels) };
     for figure in &figures {
         page.figure(&prefix, figure);
@@ -201,6 +206,28 @@ fn add_sweep(
     if figures.is_empty() {
         page.add("<p>No run finished, so there is nothing to draw.</p>\n");
     }
+}
+
+/// A table of the points that others measured as well: our median with its interval, and theirs.
+fn beside(measured: Option<&MeasuredTable>, sweep: &str, points: &[PointResult]) -> String {
+    let Some(measured) = measured else { return String::new() };
+    let both: Vec<_> = points.iter().filter_map(|p| Some((p, measured.row(sweep, p)?))).collect();
+    let Some((_, first)) = both.first() else { return String::new() };
+    let keys: Vec<&str> = first.at.keys().map(String::as_str).collect();
+    let mut data = Data::new(&keys);
+    data.columns.extend([measured.metric.clone(), measured.name.clone()]);
+    for (point, row) in &both {
+        let setting = |key: &&str| point.setting(key).unwrap_or_default().to_owned();
+        let mut fields: Vec<String> = keys.iter().map(setting).collect();
+        fields.push(point.median_words(&measured.metric));
+        fields.push(row.words());
+        data.push(&point.anchor(), fields);
+    }
+    format!(
+        "<p class=\"note\">Medians over the runs with 95 % confidence intervals (order statistics), beside those measured of {}.</p>\n{}",
+        escaped(&measured.name),
+        table(&data)
+    )
 }
 
 /// Commands of all points, failed runs, parameters.

@@ -179,7 +179,11 @@ fn lay_over<'i>(
     key: &'i str,
     literal: &'i str,
 ) -> Result<(), &'static str> {
-    let mut parts: Vec<&str> = key.split('.').map(str::trim).collect();
+    let mut parts: Vec<&str> = match key.split_once('.') {
+        // A swept key with an index is one key of the table of the sweep.
+        Some(("sweep", swept)) if swept.contains('[') => vec!["sweep", swept],
+        _ => key.split('.').map(str::trim).collect(),
+    };
     let last = parts.pop().expect("a split text has at least one part");
     let mut table = root;
     for part in parts {

@@ -420,7 +420,12 @@ mod tests {
 
     #[test]
     fn wrong_values_are_refused_by_name() {
-        let wifi = |channel, duty_cycle| Interferer::Wifi { channel, duty_cycle, loudness: FLAT };
+        let wifi = |channel, duty_cycle| Interferer::Wifi {
+            channel,
+            duty_cycle,
+            spells: None,
+            loudness: FLAT,
+        };
         let burst = Interferer::GilbertElliott {
             channels: vec![],
             mean_good: Duration::from_secs(1),

@@ -142,6 +142,7 @@ pub fn random(number: u64) -> Config {
         config.interferers.push(Interferer::Wifi {
             channel: 1 + rng.below(13) as u8,
             duty_cycle: rng.between(0.05, 0.4),
+            spells: None,
             loudness: Loudness::Everywhere(Dbm(-75.0)),
         });
     }

@@ -6,8 +6,6 @@
 
 use core::ops::RangeInclusive;
 
-use lowmesh_tcp::Input;
-use lowmesh_units::Instant;
 use lowmesh_wire::ipv6::Address;
 
 use super::Streams;
@@ -34,7 +32,7 @@ pub struct StreamLimits {
 
 impl StreamLimits {
     /// Connections at once whose peers have not finished the handshake (RFC 4987 s3).
-    fn half_open_max(&self) -> usize {
+    pub(super) fn half_open_max(&self) -> usize {
         (self.connections_max / 4).max(STREAMS_HALF_OPEN_MIN)
     }
 }
@@ -58,37 +56,19 @@ impl Streams {
         self.all.len() < self.limits.connections_max
             && of_address < self.limits.connections_per_address
     }
-    /// Notes a connection whose handshake begins. The oldest ones give way; their peers get a reset if they go on.
-    pub(super) fn admit_half_open(&mut self, now: Instant, peer: Peer) {
-        while self.half_open.len() >= self.limits.half_open_max() {
-            let Some((_, oldest)) = self.half_open.pop_first() else { break };
-            self.remove(oldest);
-        }
-        self.half_open.insert((now, peer));
-    }
-    /// Aborts connections until the share of an address and the total are kept.
-    pub(super) fn keep_bounds(&mut self, now: Instant, address: Address) {
-        while self.held_by(address) > self.limits.octets_per_address {
-            self.abort_largest(now, address);
-        }
-        while self.held > self.limits.octets_max {
-            let Some(largest) = self.largest_address() else { break };
-            self.abort_largest(now, largest);
-        }
-    }
-    fn held_by(&self, address: Address) -> usize {
+    /// Octets that the connections to and from an address hold.
+    pub(super) fn held_by(&self, address: Address) -> usize {
         self.all.range(of(address)).map(|(_, stream)| stream.held).sum()
     }
     /// The address that holds the most octets.
-    fn largest_address(&self) -> Option<Address> {
+    pub(super) fn largest_address(&self) -> Option<Address> {
         let addresses = self.all.keys().map(|peer| peer.0);
         addresses.max_by_key(|address| self.held_by(*address))
     }
-    fn abort_largest(&mut self, now: Instant, address: Address) {
+    /// The connection of an address that holds the most octets.
+    pub(super) fn largest_of(&self, address: Address) -> Option<Peer> {
         let largest = self.all.range(of(address)).max_by_key(|(_, stream)| stream.held);
-        let Some(peer) = largest.map(|(peer, _)| *peer) else { return };
-        self.input(now, peer, Input::Abort);
-        self.remove(peer);
+        largest.map(|(peer, _)| *peer)
     }
 }
 

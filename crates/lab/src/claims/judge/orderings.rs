@@ -55,6 +55,7 @@ pub(super) fn orderings(paper: &Paper, test: &Test, evidence: &Evidence) -> Find
         outcome,
         measured: Measured::Number(held as f64 / all.max(1) as f64),
         ci95: None,
+        interval: None,
         n: all,
         power: None,
         why: format!("the same answer in {held} of {all} cases{others}"),

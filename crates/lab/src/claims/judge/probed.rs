@@ -36,6 +36,7 @@ pub(super) fn probed(test: &Test, name: &str) -> Finding {
         outcome,
         measured: Measured::Values(asked),
         ci95: None,
+        interval: None,
         n: 1,
         power: None,
         why,

@@ -97,6 +97,44 @@ fn a_share_of_the_points_can_be_enough() {
 }
 
 #[test]
+fn a_median_is_judged_by_its_interval_of_order_statistics() {
+    // Nineteen runs near 0.5 and one far off: the mean of the sides is unclear, the median is not.
+    let mut left: Vec<f64> = (0..20).map(|run| 0.5 + f64::from(run) * 1e-3).collect();
+    let right: Vec<f64> = left.iter().map(|value| value - 0.1).collect();
+    left[19] = -40.0;
+    let points = vec![point(&[("cc", "a")], &left), point(&[("cc", "b")], &right)];
+    assert_ne!(verdict(AB, points.clone()).verdict, Verdict::Reproduced);
+    let answer = verdict(&format!("{AB}statistic = \"median\""), points.clone());
+    assert_eq!(answer.verdict, Verdict::Reproduced, "{}", answer.why);
+    let (low, high) = answer.interval.expect("twenty runs");
+    assert!(low > 0.0 && high < 0.2 && answer.ci95.is_none(), "{answer:?}");
+    assert!(answer.measured_words().contains(" to "), "{}", answer.measured_words());
+    // Five runs of each side have no interval, so they decide nothing.
+    let few = vec![point(&[("cc", "a")], &left[..5]), point(&[("cc", "b")], &right[..5])];
+    let answer = verdict(&format!("{AB}statistic = \"median\""), few);
+    assert_eq!((answer.verdict, answer.interval), (Verdict::Undecided, None));
+}
+
+#[test]
+fn the_mean_of_several_medians_is_judged_by_the_ends_of_all() {
+    let values =
+        |shift: f64| -> Vec<f64> { (0..40).map(|run| shift + f64::from(run) * 1e-3).collect() };
+    let points = vec![
+        point(&[("cc", "a"), ("p", "1")], &values(0.9)),
+        point(&[("cc", "b"), ("p", "1")], &values(0.5)),
+        point(&[("cc", "a"), ("p", "2")], &values(0.4)),
+        point(&[("cc", "b"), ("p", "2")], &values(0.5)),
+    ];
+    let tests = format!("{AB}statistic = \"median\"\n");
+    let answer = verdict(&tests, points.clone());
+    assert_eq!(answer.verdict, Verdict::NotReproduced, "one of two is lower");
+    let answer = verdict(&format!("{tests}on_average = true"), points);
+    assert_eq!(answer.verdict, Verdict::Reproduced, "{}", answer.why);
+    let Measured::Number(mean) = answer.measured else { panic!("{answer:?}") };
+    assert!((mean - 0.15).abs() < 1e-9, "{mean}");
+}
+
+#[test]
 fn a_claim_without_runs_is_undecided() {
     let answer = verdict(AB, Vec::new());
     assert_eq!((answer.verdict, answer.measured), (Verdict::Undecided, Measured::Nothing));
@@ -182,8 +220,13 @@ fn formulae_of_the_built_in_publications_are_those_of_the_code() {
         "S002-01", "S002-02", "S002-03", "S002-04", "S002-35", "S002-36", "S002-37", "S002-40",
         "S002-41", "S002-42",
     ];
-    for (name, ids) in [("righetti2023", righetti), ("lenders2021", lenders), ("ishaq2016", ishaq)]
-    {
+    let pesola: &[_] = &["S003-20"];
+    for (name, ids) in [
+        ("righetti2023", righetti),
+        ("lenders2021", lenders),
+        ("ishaq2016", ishaq),
+        ("pesola2020", pesola),
+    ] {
         let paper = Paper::find(name).expect("built in");
         for id in ids {
             let claim = paper.claim(id).expect("it is there");

@@ -9,6 +9,7 @@ use crate::claims::chance::{self, Families};
 use crate::claims::claim::Test;
 use crate::claims::compare::{Outcome, compare};
 use crate::claims::select::{self, BySeed, Comparison, by_seed};
+use crate::claims::value::Value;
 use crate::command::Provenance;
 use crate::digits::with_interval;
 use crate::results::PointResult;
@@ -26,11 +27,13 @@ struct Curve<'r> {
 impl Curve<'_> {
     /// The outcome of the curve as one of a `family`.
     fn outcome(&self, test: &Test, family: usize) -> Outcome {
-        let contradicts = compare(test, self.rho, self.contradictions(family)) == Outcome::Fails;
+        let rho = self.rho.map(Value::Mean);
+        let contradicts =
+            compare(test, rho.as_ref(), self.contradictions(family)) == Outcome::Fails;
         if contradicts || self.falls(test, family) > 0 {
             return Outcome::Fails;
         }
-        match compare(test, self.rho, family) {
+        match compare(test, rho.as_ref(), family) {
             Outcome::Holds => Outcome::Holds,
             _ => Outcome::Unclear,
         }
@@ -88,6 +91,7 @@ pub(super) fn trend(
         outcome,
         measured: rho.map_or(Measured::Nothing, |rho| Measured::Number(rho.mean)),
         ci95: rho.and_then(|rho| rho.ci95),
+        interval: None,
         n: rho.map_or(0, |rho| rho.n),
         power: None,
         why: format!(

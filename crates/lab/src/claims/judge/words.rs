@@ -1,13 +1,12 @@
 //! Comparisons in words, and the commands that reproduce them.
 
 use crate::claims::claim::{Settings, Test};
-use crate::claims::select::{BySeed, Comparison};
+use crate::claims::select::{Comparison, Side};
+use crate::claims::value::Value;
 use crate::command::Provenance;
-use crate::digits::with_interval;
-use crate::statistics::Estimate;
 
 /// One comparison in words.
-pub(super) fn sentence(test: &Test, one: &Comparison<'_>, estimate: Option<Estimate>) -> String {
+pub(super) fn sentence(test: &Test, one: &Comparison<'_>, value: Option<&Value>) -> String {
     let place: Vec<String> = one
         .point
         .point
@@ -20,22 +19,23 @@ pub(super) fn sentence(test: &Test, one: &Comparison<'_>, estimate: Option<Estim
         })
         .collect();
     let place = if test.on_average { "mean over all points".to_owned() } else { place.join(", ") };
-    let Some(estimate) = estimate else { return format!("{place}: {} has no value", test.metric) };
-    let number = with_interval(estimate);
+    let Some(value) = value else { return format!("{place}: {} has no value", test.metric) };
+    let number = value.words();
     let (Some(left), Some(right)) = (&test.left, &test.right) else {
         return format!("{place}: {} {number}", test.metric);
     };
     let name = |side: &Settings| side.values().cloned().collect::<Vec<_>>().join(" ");
-    let side = |values: &BySeed| Estimate::of(values.values().copied()).map(with_interval);
-    let value = |values: &BySeed| side(values).unwrap_or_else(|| "-".to_owned());
+    let shown = |side: &Side| {
+        Value::of(side, test.statistic).map_or_else(|| "-".to_owned(), |value| value.words())
+    };
     let of = if test.relative { " of it" } else { "" };
     format!(
         "{place}: {} {} {}, {} {}, difference {number}{of}",
         test.metric,
         name(left),
-        value(&one.left),
+        shown(&one.left),
         name(right),
-        value(&one.right),
+        shown(&one.right),
     )
 }
 

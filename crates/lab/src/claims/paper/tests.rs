@@ -25,8 +25,49 @@ fn the_full_load_sweep_of_righetti2023_is_1200_runs() {
 }
 
 #[test]
+fn a_case_is_one_setting_and_overrides_several_keys() {
+    let paper = Paper::find("pesola2020").expect("built in");
+    let grid = paper.sweeps.iter().find(|sweep| sweep.name == "grid").expect("it has one");
+    let plans = paper.plans(grid, Scope::default()).expect("sound");
+    let points: Vec<_> = plans.into_iter().flat_map(|plan| plan.points).collect();
+    // Two timers, and two windows with four buffers; each with four error rates, and with one client and four.
+    assert_eq!(points.len(), (2 + 2 * 4) * 4 * 2);
+    let high = points.iter().find(|point| {
+        point.settings.iter().any(|(key, value)| key == "error_percent" && value == "20")
+    });
+    let keys = high.expect("a case").scenario.keys();
+    let link =
+        ["loss", "burst_share", "burst_mean"].map(|key| keys[&format!("link[0].{key}")].clone());
+    assert_eq!(link, ["0.02", "0.375", "1250ms"]);
+}
+
+#[test]
+fn measured_values_belong_to_points_of_their_sweep() {
+    let paper = Paper::find("pesola2020").expect("built in");
+    let measured = paper.measured.as_ref().expect("it has a table");
+    for row in measured.rows.iter().filter(|row| row.sweep == "grid") {
+        let grid = paper.sweeps.iter().find(|sweep| sweep.name == "grid").expect("it has one");
+        let plans = paper.plans(grid, Scope::default()).expect("sound");
+        let points = plans.iter().flat_map(|plan| &plan.points);
+        let is_there = points.into_iter().any(|point| {
+            row.at.iter().all(|(key, value)| {
+                point.settings.iter().any(|(other, there)| other == key && there == value)
+            })
+        });
+        assert!(is_there, "{row:?}");
+    }
+    assert!(measured.rows.len() > 40);
+}
+
+#[test]
 fn the_command_of_every_point_leads_to_its_very_runs() {
-    let paper = Paper::find("righetti2023").expect("built in");
+    for name in ["righetti2023", "pesola2020"] {
+        commands_lead_to_runs(name);
+    }
+}
+
+fn commands_lead_to_runs(name: &str) {
+    let paper = Paper::find(name).expect("built in");
     let scopes = [(false, None), (true, None), (false, Some(Seed(11)))];
     let scopes = scopes.map(|(quick, first_seed)| Scope { quick, first_seed });
     for (sweep, scope) in paper.sweeps.iter().flat_map(|s| scopes.map(|scope| (s, scope))) {
@@ -40,7 +81,7 @@ fn the_command_of_every_point_leads_to_its_very_runs() {
                 while let (Some(flag), Some(value)) = (words.next(), words.next()) {
                     let key = flag.trim_start_matches('-');
                     let own = if key == "set" { String::new() } else { format!("{key}=") };
-                    sets.push(own + value);
+                    sets.push(own + value.trim_matches('\''));
                 }
                 let again = Scenario::load(name, &sets).unwrap_or_else(|e| panic!("{e}"));
                 assert_eq!(again, point.scenario, "{command}");
@@ -51,9 +92,12 @@ fn the_command_of_every_point_leads_to_its_very_runs() {
 
 #[test]
 fn every_claim_of_a_publication_is_there() {
-    for (name, prefix, claims) in
-        [("righetti2023", "S000", 28), ("lenders2021", "S004", 40), ("ishaq2016", "S002", 43)]
-    {
+    for (name, prefix, claims) in [
+        ("righetti2023", "S000", 28),
+        ("lenders2021", "S004", 40),
+        ("ishaq2016", "S002", 43),
+        ("pesola2020", "S003", 24),
+    ] {
         let paper = Paper::find(name).expect("built in");
         let ids: Vec<String> = (1..=claims).map(|n| format!("{prefix}-{n:02}")).collect();
         let found: Vec<&str> = paper.claims.iter().map(|claim| claim.id.as_str()).collect();

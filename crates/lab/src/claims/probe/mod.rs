@@ -4,9 +4,11 @@
 //! probe is a word and a subject: `timer cocoa` drives the timer of that name, `setup grid-25` reads the simulator's own
 //! configuration of that scenario, `mesh alice` simulates a small mesh with that scheduling function, `window reno` drives
 //! that congestion window, `fragments sfr` cuts packets that way, `network lille-50` reads the configuration of a scenario
-//! with given routes, `memory lille-50` adds up what its nodes set aside, `group multicast` drives the Entity Manager.
+//! with given routes, `memory lille-50` adds up what its nodes set aside, `group multicast` drives the Entity Manager,
+//! `connection nb-iot` opens a TCP connection of that scenario.
 
 mod client;
+mod connection;
 mod fragments;
 mod group;
 mod memory;
@@ -28,7 +30,7 @@ pub type Values = BTreeMap<String, f64>;
 pub fn is_known(name: &str) -> bool {
     match name.split_once(' ') {
         Some(("timer" | "client", timer)) => Registry::<dyn Timer>::builtin().row(timer).is_ok(),
-        Some(("setup" | "network" | "memory", scenario)) => {
+        Some(("setup" | "network" | "memory" | "connection", scenario)) => {
             crate::scenario::BUILTINS.iter().any(|builtin| builtin.name == scenario)
         }
         Some(("window", window)) => Registry::<dyn Window>::builtin().row(window).is_ok(),
@@ -47,6 +49,7 @@ pub fn run(name: &str) -> Result<Values, String> {
         Some(("setup", scenario)) => setup::probe(scenario),
         Some(("network", scenario)) => network::probe(scenario),
         Some(("memory", scenario)) => memory::probe(scenario),
+        Some(("connection", scenario)) => connection::probe(scenario),
         Some(("group", subject)) => group::probe(subject),
         Some(("mesh", function)) => mesh::probe(function),
         Some(("window", window)) => window::probe(window),
