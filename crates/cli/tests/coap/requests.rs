@@ -136,7 +136,7 @@ fn bad_input_ends_with_2_and_a_hint() {
         (&["get", "coaps+tcp://127.0.0.1/", "--cafile", "Cargo.toml"], "Cargo.toml: there is no"),
         (&["get", "coap://127.0.0.1/", "-T", "0x123"], "two hexadecimal digits"),
         (&["put", "coap://127.0.0.1/", "-s", "1"], "only GET and FETCH"),
-        (&["observe", "coap://224.0.1.187/"], "discover"),
+        (&["observe", "coap+tcp://224.0.1.187/"], "which a connection cannot reach"),
         (&["put", "coap://127.0.0.1/", "-e", "100%"], "%25"),
         (&["put", "coap://127.0.0.1/", "-f", "no/such/file"], "no/such/file"),
         (&["get", "coap://127.0.0.1/", "-a", "127.0.0.1", "-p", &port], "in use"),
