@@ -18,7 +18,7 @@
 use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine, Rejected, earliest};
 use lowmesh_units::{Dbm, Duration, Eui64, Instant, Rng};
 
-use super::config::{Config, Radio};
+use super::config::{Access, Config, Radio};
 use super::event::{Input, Output};
 use super::receive::{Heard, Receiver};
 use super::send::{After, Progress, Transmitter};
@@ -128,9 +128,7 @@ impl Csma {
             None
         };
         if let Some(reason) = refusal {
-            self.shared.counters.refused += 1;
-            let dropped = Dropped { handle, layer: Layer::Mac, reason };
-            self.shared.outbox.push(Output::Dropped { dropped, destination, transmissions: 0 });
+            self.refuse(handle, destination, reason);
             return;
         }
         self.sequence = self.sequence.wrapping_add(1);
@@ -146,8 +144,15 @@ impl Csma {
             is_advertisement,
             transmissions: 0,
         };
-        self.waiting.insert(now, frame);
+        let is_busy = self.transmitter.frame().is_some();
+        self.waiting.insert(now, frame, is_busy);
         self.start_next(now);
+    }
+
+    fn refuse(&mut self, handle: Handle, destination: Option<Eui64>, reason: DropReason) {
+        self.shared.counters.refused += 1;
+        let dropped = Dropped { handle, layer: Layer::Mac, reason };
+        self.shared.outbox.push(Output::Dropped { dropped, destination, transmissions: 0 });
     }
 
     fn admits(&self, destination: Option<Eui64>, priority: Priority) -> bool {
@@ -163,6 +168,9 @@ impl Csma {
         if self.transmitter.frame().is_some() || self.waiting.iter().next().is_none() {
             return;
         }
+        if self.processor_waits() {
+            return;
+        }
         if let Radio::Thin { requeue, .. } = self.shared.config.radio
             && (!self.receiver.is_open() || self.receiver.is_occupied())
         {
@@ -175,12 +183,21 @@ impl Csma {
         }
     }
 
+    /// Contiki before NG: the processor has a frame from the radio when its acknowledgement, which the radio sends, is
+    /// out; so what it forwards does not find the channel busy with that.
+    fn processor_waits(&self) -> bool {
+        self.shared.config.access != Access::Backoff && self.receiver.is_acknowledging()
+    }
+
     /// The frame on its way has come to its end, or not yet.
     fn after(&mut self, now: Instant, progress: After) {
         match progress {
             After::Same => return,
             After::Over { destination, is_sent } => self.waiting.ended(now, destination, is_sent),
             After::Deferred(frame) => self.waiting.defer(now, frame, &mut self.shared.rng),
+        }
+        while let Some(late) = self.waiting.settle_late(now) {
+            self.refuse(late.handle, late.destination, DropReason::QueueFull);
         }
         self.start_next(now);
     }
@@ -270,6 +287,7 @@ impl Machine for Csma {
         let waiting = match self.transmitter.frame() {
             // The end of that frame gives the next its turn.
             Some(_) => None,
+            None if self.processor_waits() => None,
             None => self.waiting.deadline(),
         };
         let retry = self.retry_at.or(waiting);

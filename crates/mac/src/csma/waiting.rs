@@ -12,9 +12,12 @@
 //! ```
 //! A busy channel is no copy: such a frame is tried again without bound.
 //!
+//! NullRDC sends inside of the processor: from the CCA to the acknowledgement, and through a burst, the node does nothing
+//! else. A frame that comes in this time looks for a queue when the processor is free again.
+//!
 //! | bound | total | share | the next one |
 //! |---|---|---|---|
-//! | frames | `queue_frames_max` | none | is dropped, `queue_full` |
+//! | frames, those that look for a queue included | `queue_frames_max` | none | is dropped, `queue_full` |
 //! | queues of neighbours | `queues_max` | one a neighbour | is dropped, `queue_full` |
 
 use alloc::collections::VecDeque;
@@ -48,19 +51,20 @@ impl Waiting {
         match config.access {
             Access::Backoff => Self::One { queue: FrameQueue::default(), turns: Turns::default() },
             Access::Neighbours { queues_max, unit } => {
-                Self::Neighbours(Neighbours { lines: Vec::new(), queues_max, unit })
+                let (lines, late) = (Vec::new(), VecDeque::new());
+                Self::Neighbours(Neighbours { lines, late, queues_max, unit })
             }
         }
     }
 
     /// All frames.
     pub fn iter(&self) -> impl Iterator<Item = &QueuedFrame> + '_ {
-        let (one, lines) = match self {
-            Self::One { queue, .. } => (Some(queue), &[][..]),
-            Self::Neighbours(neighbours) => (None, &neighbours.lines[..]),
+        let (one, neighbours) = match self {
+            Self::One { queue, .. } => (Some(queue), None),
+            Self::Neighbours(neighbours) => (None, Some(neighbours)),
         };
         let one = one.into_iter().flat_map(FrameQueue::iter);
-        one.chain(lines.iter().flat_map(|line| line.frames.iter()))
+        one.chain(neighbours.into_iter().flat_map(Neighbours::iter))
     }
 
     /// Whether another frame to `destination` may wait; `is_busy` when the transmitter holds one.
@@ -80,17 +84,34 @@ impl Waiting {
             Self::One { queue, .. } => has_room(queue.len(), frames_max, priority),
             Self::Neighbours(neighbours) => {
                 let held = self.iter().count() + usize::from(is_busy);
-                held < frames_max && neighbours.admits(destination)
+                held < frames_max && (is_busy || neighbours.admits(destination))
             }
         }
     }
 
-    /// Adds a frame that was admitted.
-    pub fn insert(&mut self, now: Instant, frame: QueuedFrame) {
+    /// Adds a frame that was admitted; `is_busy` when the transmitter holds one.
+    pub fn insert(&mut self, now: Instant, frame: QueuedFrame, is_busy: bool) {
         match self {
             Self::One { queue, .. } => queue.insert(frame),
+            Self::Neighbours(neighbours) if is_busy => neighbours.late.push_back(frame),
             Self::Neighbours(neighbours) => neighbours.insert(now, frame),
         }
+    }
+
+    /// The transmitter is free: gives queues to the frames that came while it was not. Returns a frame that finds none;
+    /// the caller asks until there is no other.
+    pub fn settle_late(&mut self, now: Instant) -> Option<QueuedFrame> {
+        let Self::Neighbours(neighbours) = self else { return None };
+        if neighbours.lines.iter().any(|line| line.burst > 0) {
+            return None;
+        }
+        while let Some(frame) = neighbours.late.pop_front() {
+            if !neighbours.admits(frame.destination) {
+                return Some(frame);
+            }
+            neighbours.insert(now, frame);
+        }
+        None
     }
 
     /// Takes the frame whose turn it is.
@@ -137,6 +158,8 @@ impl Waiting {
 #[derive(Debug)]
 pub(super) struct Neighbours {
     lines: Vec<Line>,
+    /// Frames that came while the processor sent.
+    late: VecDeque<QueuedFrame>,
     queues_max: usize,
     unit: Duration,
 }
@@ -154,6 +177,10 @@ struct Line {
 }
 
 impl Neighbours {
+    fn iter(&self) -> impl Iterator<Item = &QueuedFrame> + '_ {
+        self.lines.iter().flat_map(|line| line.frames.iter()).chain(&self.late)
+    }
+
     fn admits(&self, destination: Option<Eui64>) -> bool {
         self.lines.len() < self.queues_max || self.lines.iter().any(|line| line.peer == destination)
     }
