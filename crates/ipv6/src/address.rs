@@ -105,9 +105,11 @@ impl Addresses {
     /// True for an address that packets for this node have, groups included.
     pub fn contains(&self, address: &Address) -> bool {
         if address.is_multicast() {
-            // RFC 4291 s2.8: every node is in all-nodes; RFC 6550 s20.19: every RPL node in all-RPL-nodes.
+            // RFC 4291 s2.8: every node is in all-nodes, every router in all-routers; each node of a mesh forwards, so it is
+            // a router. RFC 6550 s20.19: every RPL node is in all-RPL-nodes.
             *address == Address::ALL_RPL_NODES
                 || *address == Address::ALL_NODES
+                || *address == Address::ALL_ROUTERS
                 // RFC 4861 s7.2.1: the groups in which others ask for the node's addresses.
                 || *address == self.link_local.solicited_node()
                 || *address == self.global.solicited_node()
@@ -184,7 +186,8 @@ mod tests {
         let group = Address::global([0xff, 0x03, 0, 0, 0, 0, 0, 0], NodeId(0).eui64());
         let mut addresses = Addresses::new(NodeId(1).eui64(), PREFIX);
         let (global, link_local) = (addresses.global(), addresses.link_local());
-        for own in [global, link_local, Address::ALL_NODES, Address::ALL_RPL_NODES] {
+        let groups = [Address::ALL_NODES, Address::ALL_ROUTERS, Address::ALL_RPL_NODES];
+        for own in [global, link_local].into_iter().chain(groups) {
             assert!(addresses.contains(&own), "{own}");
         }
         assert!(!addresses.contains(&Address::global(PREFIX, NodeId(2).eui64())));

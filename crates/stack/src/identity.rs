@@ -20,10 +20,8 @@ impl Identity {
     /// A node with a link-local address alone, which reaches its neighbours and nobody else.
     pub fn new(node: Eui64) -> Self {
         let mut addresses = Addresses::on_link(node);
-        // RFC 4291 s2.7.1 and RFC 7252 s8: it forwards packets and serves CoAP.
-        for group in [Address::ALL_ROUTERS, Address::ALL_COAP_NODES] {
-            addresses.join(group).expect("it is in no other group yet");
-        }
+        // RFC 7252 s8: it serves CoAP.
+        addresses.join(Address::ALL_COAP_NODES).expect("it is in no other group yet");
         Self { addresses, routes: RouteTable::new(ROUTES), contexts: Contexts::new() }
     }
     /// With one more global address, whose link has a prefix of `bits` bits. Packets leave from the first, unless another
