@@ -177,7 +177,10 @@ pub(crate) enum Answer {
     /// In a NON: so was the request.
     NonConfirmable,
     /// In a NON after a random part of the leisure: the request came by multicast.
-    Multicast,
+    Multicast {
+        /// When it came.
+        came: Instant,
+    },
     /// The response to a multicast request, which waits for its time.
     Leisure(ResponseTemplate, Name),
 }

@@ -71,7 +71,7 @@ impl<P: PeerAddress> Requests<P> {
         let non_lifetime = layer.lifetimes(from).non_confirmable;
         let (answer, due) = match view.kind() {
             Kind::Confirmable => (Answer::Piggybacked, now + layer.config.ack_delay),
-            _ if multicast => (Answer::Multicast, now + non_lifetime),
+            _ if multicast => (Answer::Multicast { came: now }, now + non_lifetime),
             _ => (Answer::NonConfirmable, now + non_lifetime),
         };
         let unwanted = Suppression::of(view.options(), multicast);
@@ -142,8 +142,8 @@ impl<P: PeerAddress> Requests<P> {
                 let wanted = Wanted { peer, message, role, expects, verified, handle, holds_token };
                 own.enqueue(layer, wanted, now)?;
             }
-            Answer::Multicast => {
-                self.hold(layer, exchange, response, handle, now);
+            Answer::Multicast { came } => {
+                self.hold(layer, exchange, response, handle, came, now);
                 return Ok(());
             }
             Answer::Leisure(..) => return Err(ANSWERED),
@@ -167,7 +167,7 @@ impl<P: PeerAddress> Requests<P> {
                 layer.acknowledge(peer, message_id, now);
             }
             Answer::Leisure(..) => return Err(ANSWERED),
-            Answer::Separate | Answer::NonConfirmable | Answer::Multicast => {}
+            Answer::Separate | Answer::NonConfirmable | Answer::Multicast { .. } => {}
         }
         self.forget(layer, exchange);
         Ok(())
@@ -204,21 +204,23 @@ impl<P: PeerAddress> Requests<P> {
         layer.acknowledge(to, message_id, now);
     }
 
-    /// The application has answered a multicast request: the answer leaves after a random part of
-    /// the leisure.
+    /// The application has answered a multicast request, which `came` before: the answer leaves after a random part of the
+    /// leisure.
     fn hold(
         &mut self,
         layer: &mut MessageLayer<P>,
         id: ExchangeId,
         response: ResponseTemplate,
         handle: Name,
+        came: Instant,
         now: Instant,
     ) {
-        // RFC 7252 s8.2: the server picks a random point of time within the leisure period.
+        // RFC 7252 s8.2: the server picks a random point of time within the leisure period. The period begins when the
+        // request comes, so the time that the application takes passes within it.
         let Some(exchange) = self.0.get_mut(&id) else { return };
         let octets = response.encoded_len(exchange.token.encoded_len());
         let leisure = layer.config.leisure.of(octets);
-        let due = now + layer.rng.duration(Duration::ZERO, leisure);
+        let due = now.max(came + layer.rng.duration(Duration::ZERO, leisure));
         exchange.answer = Answer::Leisure(response, handle);
         let before = core::mem::replace(&mut exchange.due, due);
         layer.deadlines.remove(&(before, id));

@@ -102,6 +102,21 @@ fn an_answer_to_a_multicast_request_leaves_within_the_leisure() {
 }
 
 #[test]
+fn the_time_that_the_application_takes_passes_within_the_leisure() {
+    let mut server = endpoint(Config::default());
+    let mut waits = Vec::new();
+    for (id, taken) in [(1, 0), (2, 4), (3, 4), (4, 4), (5, 4), (6, 20)] {
+        let asked = receive_by_group(&mut server, &request(Kind::NonConfirmable, id));
+        respond(&mut server, &asked, T0 + Duration::from_secs(taken));
+        waits.push(wake(&mut server).0.since(T0));
+    }
+    let leisure = crate::params::DEFAULT_LEISURE;
+    assert!(waits[..5].iter().all(|wait| *wait < leisure), "{waits:?}");
+    assert!(waits[1..5].iter().all(|wait| *wait >= Duration::from_secs(4)), "{waits:?}");
+    assert_eq!(waits[5], Duration::from_secs(20), "the leisure is over: at once");
+}
+
+#[test]
 fn an_error_to_a_multicast_request_leaves_only_if_the_client_asks_for_it() {
     let mut server = endpoint(Config::default());
     for (id, no_response, answered) in [(1, None, false), (2, Some(0), true), (3, Some(8), false)] {
