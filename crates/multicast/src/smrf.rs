@@ -58,6 +58,14 @@ const PARAMETERS: &[Parameter] = &[
         "The wait is up to this many times longer; where the MAC has cells for broadcasts, it is this many cells at most",
     )
     .source("Contiki; the cells are ours"),
+    Parameter::time(
+        "tick",
+        Duration::ZERO,
+        Duration::ZERO,
+        TIME_MAX,
+        "Ticks of the clock of a node: a wait ends with a tick, so it is shorter by a random part of one",
+    )
+    .source("Contiki on an MSP430: 1/128 s, 7.8125 ms; 0 is a clock without ticks"),
     Parameter::whole("buffer", 1, 1, 64, "Maximum number of waiting packets")
         .unit("packets")
         .source("Contiki"),
@@ -98,6 +106,7 @@ pub struct Smrf {
     asks_root: bool,
     copies: Copies,
     delay: Duration,
+    tick: Duration,
     spread: u32,
     /// Where the MAC has cells for broadcasts: cells among which it draws.
     cells: u32,
@@ -119,6 +128,7 @@ impl Smrf {
             asks_root,
             copies: Copies::of(choice),
             delay,
+            tick: choice.time("tick"),
             spread: steps.min(choice.whole("max_spread")) as u32,
             cells: choice.whole("max_spread"),
             buffer: choice.whole("buffer"),
@@ -220,7 +230,12 @@ impl Smrf {
             return pacing::wait(&mut self.rng, period, self.cells);
         }
         let steps = if self.spread == 0 { 0 } else { self.rng.below(self.spread) };
-        self.delay.saturating_mul(1 + u64::from(steps))
+        let wait = self.delay.saturating_mul(1 + u64::from(steps));
+        if self.tick.is_zero() {
+            return wait;
+        }
+        // The packet comes between two ticks of a clock that is in step with no other.
+        wait.saturating_sub(self.rng.duration(Duration::ZERO, self.tick))
     }
 
     fn keep(&mut self, onward: Onward) {

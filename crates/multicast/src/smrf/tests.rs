@@ -92,6 +92,22 @@ fn all_four_delays_occur_with_nullrdc_and_two_with_contiki_ng() {
 }
 
 #[test]
+fn a_wait_is_shorter_by_a_part_of_a_tick() {
+    let mut engine = engine(&SMRF, &[]);
+    let tick = Duration::from_micros(7_812);
+    engine.tick = tick;
+    let parts: Vec<u64> = (0..200)
+        .map(|_| {
+            let wait = engine.wait(None).as_nanos();
+            wait.next_multiple_of(SMRF_MIN_DELAY.as_nanos()) - wait
+        })
+        .collect();
+    assert!(parts.iter().all(|part| *part < tick.as_nanos()), "{parts:?}");
+    let early = parts.iter().filter(|part| **part < tick.as_nanos() / 2).count();
+    assert!((70..=130).contains(&early), "{early} of 200 in the first half");
+}
+
+#[test]
 fn a_packet_of_another_neighbour_ends() {
     let mut smrf = engine(&SMRF, &[]);
     let outputs = call(&mut smrf, Instant::ZERO, received(CHILDREN[0], 1), &ROUTER);
