@@ -2,7 +2,7 @@
 
 use lowmesh_registry::Value;
 use lowmesh_sim::air::error::BuildError;
-use lowmesh_sim::air::interference::Loudness;
+use lowmesh_sim::air::interference::{Loudness, Spells};
 use lowmesh_sim::air::params::{SQUARE_NEIGHBOURS, SQUARE_PDR};
 use lowmesh_sim::air::pathloss::PathLoss;
 use lowmesh_sim::air::{Interference, Interferer, Position, TX_POWER, build, nodes_of};
@@ -73,9 +73,10 @@ fn station(wifi: &Wifi, load_mbps: Option<f64>) -> Interferer {
         },
     };
     let channel = wifi.channel;
+    let spells = wifi.on.zip(wifi.off).map(|(on, off)| Spells { on, off });
     match load_mbps.or(wifi.load_mbps) {
-        None => Interferer::Wifi { channel, duty_cycle: wifi.duty_cycle, loudness },
-        Some(load_mbps) => Interferer::WifiLoad { channel, load_mbps, loudness },
+        None => Interferer::Wifi { channel, duty_cycle: wifi.duty_cycle, spells, loudness },
+        Some(load_mbps) => Interferer::WifiLoad { channel, load_mbps, spells, loudness },
     }
 }
 
@@ -106,6 +107,7 @@ pub fn check(scenario: &Scenario) -> Result<(), BuildError> {
 mod tests {
     use super::*;
     use crate::scenario::BUILTINS;
+    use lowmesh_units::Duration;
 
     fn parse(text: &str) -> Scenario {
         let text = format!("name = \"x\"\n{text}");
@@ -149,6 +151,17 @@ mod tests {
         assert_eq!(load_mbps.to_bits(), 15.0f64.to_bits());
         let Loudness::At { position, .. } = loudness else { panic!("{loudness:?}") };
         assert_eq!(*position, Position::new(3.0, 4.0));
+    }
+
+    #[test]
+    fn a_wifi_station_is_in_use_always_or_in_spells() {
+        let spells = |text: &str| match &interferers(&parse(text))[..] {
+            [Interferer::Wifi { spells, .. }] => *spells,
+            other => panic!("one station: {other:?}"),
+        };
+        assert_eq!(spells("[[radio.wifi]]\nchannel = 6\n"), None);
+        let (on, off) = (Duration::from_secs(2), Duration::from_secs(9));
+        assert_eq!(spells("[[radio.wifi]]\non = \"2s\"\noff = \"9s\"\n"), Some(Spells { on, off }));
     }
 
     #[test]

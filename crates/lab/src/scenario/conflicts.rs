@@ -111,6 +111,9 @@ impl Scenario {
             let given = wifi.x_m.is_some() || wifi.y_m.is_some();
             let message = "a place is x_m and y_m; give both or none".to_owned();
             check(given && wifi.place_m().is_none(), &key, message);
+            let message = "a use has both `on` and `off`; give both or none".to_owned();
+            let key_on = format!("radio.wifi[{index}].on");
+            check(wifi.on.is_some() != wifi.off.is_some(), &key_on, message);
             let message = "a place is allowed only where the nodes have positions".to_owned();
             check(given && !placed, &key, message);
         }

@@ -90,6 +90,13 @@ impl Bursts {
         }
     }
 
+    /// Two states that last `good` and `bad` in the mean, drawn each `step_ns`, which is not 0.
+    pub fn chain(step_ns: u64, good: Duration, bad: Duration) -> Self {
+        let a = step_ns as f64 / good.as_nanos() as f64;
+        let b = step_ns as f64 / bad.as_nanos() as f64;
+        Self::Chain { step_ns, fresh: a + b, share_bad: a / (a + b) }
+    }
+
     /// Bursts of `burst`, for a share `duty_cycle` of the time.
     pub fn frames(duty_cycle: f64, burst: Duration) -> Self {
         let burst_ns = burst.as_nanos();

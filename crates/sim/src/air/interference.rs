@@ -19,6 +19,9 @@ use super::pathloss::PathLoss;
 use super::position::Position;
 use super::reception::Piece;
 
+/// A station has one use on all channels that it covers: its spells are drawn as if for this one.
+const SPELLS_CHANNEL: Channel = Channel::new(11).expect("a channel of the band");
+
 /// How loud an interferer is at the nodes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Loudness {
@@ -35,6 +38,15 @@ pub enum Loudness {
     },
 }
 
+/// Times in which a station is in use and times in which it is not, both of random length.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spells {
+    /// Mean time in use.
+    pub on: Duration,
+    /// Mean time out of use.
+    pub off: Duration,
+}
+
 /// One source of interference, as a scenario says it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Interferer {
@@ -44,6 +56,8 @@ pub enum Interferer {
         channel: u8,
         /// Part of the time it is on air, 0 to 1.
         duty_cycle: f64,
+        /// When it is in use; `None` is always.
+        spells: Option<Spells>,
         /// How loud it is.
         loudness: Loudness,
     },
@@ -51,8 +65,10 @@ pub enum Interferer {
     WifiLoad {
         /// Wi-Fi channel, 1 to 13.
         channel: u8,
-        /// UDP throughput, Mbit/s.
+        /// UDP throughput while it is in use, Mbit/s.
         load_mbps: f64,
+        /// When it is in use; `None` is always.
+        spells: Option<Spells>,
         /// How loud it is on a channel that it covers whole.
         loudness: Loudness,
     },
@@ -79,6 +95,8 @@ pub struct Interference {
 #[derive(Clone, Debug)]
 struct Source {
     bursts: Bursts,
+    /// The bursts are on the air only while these are; of all channels as one.
+    spells: Option<Bursts>,
     /// The share of its power that falls on each channel.
     shares: [f64; Channel::COUNT],
     /// Power at each node, mW.
@@ -107,7 +125,7 @@ impl Interference {
     pub fn extra_noise_mw(&self, node: NodeId, channel: Channel, now: Instant) -> f64 {
         let mut sum = 0.0;
         for (index, source) in self.on(channel) {
-            if source.bursts.active(self.seed, index, channel, now) {
+            if source.is_active(self.seed, index, channel, now) {
                 let power_mw = source.power_mw.get(node.index()).copied().unwrap_or(0.0);
                 sum += power_mw * source.shares[channel.index()];
             }
@@ -117,9 +135,7 @@ impl Interference {
 
     /// The next moment after `now` at which the power on `channel` can change; `None` if it never does.
     pub fn next_change(&self, channel: Channel, now: Instant) -> Option<Instant> {
-        self.on(channel)
-            .map(|(index, source)| source.bursts.next_change(self.seed, index, now))
-            .min()
+        self.on(channel).map(|(index, source)| source.next_change(self.seed, index, now)).min()
     }
 
     /// The parts of a frame of `octets` that starts at `start`, each under constant power at `node`.
@@ -165,13 +181,26 @@ impl Source {
             let refuse = || ConfigError::new(key("channel"), &channel, "1 to 13 is allowed");
             (1..=13).contains(&channel).then_some(channel).ok_or_else(refuse)
         };
+        let chain = |good: Duration, bad: Duration, names: [&str; 2]| {
+            let step_ns = good.min(bad).as_nanos() / GILBERT_ELLIOTT_STEPS;
+            if step_ns == 0 {
+                let key = key(names[usize::from(good >= bad)]);
+                return Err(ConfigError::new(key, &good.min(bad), "4ns or more is allowed"));
+            }
+            Ok(Bursts::chain(step_ns, good, bad))
+        };
+        let spells = match interferer {
+            Interferer::Wifi { spells, .. } | Interferer::WifiLoad { spells, .. } => *spells,
+            Interferer::GilbertElliott { .. } => None,
+        };
+        let spells = spells.map(|one| chain(one.off, one.on, ["off", "on"])).transpose()?;
         let (bursts, shares, loudness) = match interferer {
-            Interferer::Wifi { channel, duty_cycle, loudness } => {
+            Interferer::Wifi { channel, duty_cycle, loudness, .. } => {
                 let shares = wifi_covers(known(*channel)?);
                 ConfigError::within(&key("duty_cycle"), *duty_cycle, 0.0, 1.0)?;
                 (Bursts::Occupations { duty_cycle: *duty_cycle }, shares, loudness)
             }
-            Interferer::WifiLoad { channel, load_mbps, loudness } => {
+            Interferer::WifiLoad { channel, load_mbps, loudness, .. } => {
                 let shares = ofdm_shares(known(*channel)?);
                 ConfigError::within(&key("load_mbps"), *load_mbps, 0.0, WIFI_LOAD_MAX_MBPS)?;
                 let frames_per_s = load_mbps * 1e6 / WIFI_FRAME_BITS;
@@ -185,15 +214,7 @@ impl Source {
                 for channel in channels {
                     shares[channel.index()] = 1.0;
                 }
-                let step_ns = mean_good.min(mean_bad).as_nanos() / GILBERT_ELLIOTT_STEPS;
-                if step_ns == 0 {
-                    let key = key(if mean_good < mean_bad { "mean_good" } else { "mean_bad" });
-                    let given = mean_good.min(mean_bad);
-                    return Err(ConfigError::new(key, &given, "4ns or more is allowed"));
-                }
-                let a = step_ns as f64 / mean_good.as_nanos() as f64;
-                let b = step_ns as f64 / mean_bad.as_nanos() as f64;
-                let bursts = Bursts::Chain { step_ns, fresh: a + b, share_bad: a / (a + b) };
+                let bursts = chain(*mean_good, *mean_bad, ["mean_good", "mean_bad"])?;
                 (bursts, shares, loudness)
             }
         };
@@ -210,7 +231,17 @@ impl Source {
                 positions.iter().map(power).collect()
             }
         };
-        Ok(Self { bursts, shares, power_mw })
+        Ok(Self { bursts, spells, shares, power_mw })
+    }
+
+    fn is_active(&self, seed: Seed, index: u64, channel: Channel, now: Instant) -> bool {
+        let in_use = |spells: Bursts| spells.active(seed, index, SPELLS_CHANNEL, now);
+        self.spells.is_none_or(in_use) && self.bursts.active(seed, index, channel, now)
+    }
+
+    fn next_change(&self, seed: Seed, index: u64, now: Instant) -> Instant {
+        let bursts = self.bursts.next_change(seed, index, now);
+        self.spells.map_or(bursts, |spells| bursts.min(spells.next_change(seed, index, now)))
     }
 }
 
@@ -247,6 +278,9 @@ mod tests {
     fn of(interferer: Interferer) -> Interference {
         Interference::new(&[interferer], 2, None, Seed(3)).expect("a good interferer")
     }
+    fn load(channel: u8, load_mbps: f64) -> Interferer {
+        Interferer::WifiLoad { channel, load_mbps, spells: None, loudness: FLAT }
+    }
     /// Part of 200 s in which the interferer is heard, and the mean length of a burst in ms.
     fn occupancy(interference: &Interference, channel: Channel) -> (f64, f64) {
         let (mut busy, mut bursts, mut before) = (0u32, 0u32, false);
@@ -271,7 +305,8 @@ mod tests {
     #[test]
     fn a_wifi_station_is_on_air_for_its_duty_cycle() {
         for duty_cycle in [0.0, 0.1, 0.5, 1.0] {
-            let station = of(Interferer::Wifi { channel: 6, duty_cycle, loudness: FLAT });
+            let station =
+                of(Interferer::Wifi { channel: 6, duty_cycle, spells: None, loudness: FLAT });
             let (part, _) = occupancy(&station, channel(17));
             assert!((part - duty_cycle).abs() < 0.01, "{duty_cycle}: {part}");
         }
@@ -292,15 +327,36 @@ mod tests {
     fn a_wifi_load_takes_the_time_of_its_frames() {
         // 1470 octets and an acknowledgement take 288 us: at 28.5 Mbit/s one begins every 0.41 ms.
         for (load_mbps, expected) in [(0.0, 0.0), (5.0, 0.1224), (15.0, 0.3673), (28.5, 0.698)] {
-            let station = of(Interferer::WifiLoad { channel: 13, load_mbps, loudness: FLAT });
+            let station = of(load(13, load_mbps));
             let (part, _) = occupancy(&station, channel(25));
             assert!((part - expected).abs() < 0.005, "{load_mbps}: {part}");
         }
     }
 
     #[test]
+    fn a_station_out_of_use_is_silent_and_the_mean_lengths_are_kept() {
+        let spells =
+            Some(Spells { on: Duration::from_millis(300), off: Duration::from_millis(900) });
+        let always = Interferer::Wifi { channel: 13, duty_cycle: 1.0, spells, loudness: FLAT };
+        let (part, length_ms) = occupancy(&of(always), channel(25));
+        assert!((part - 0.25).abs() < 0.03, "{part}");
+        assert!((length_ms - 300.0).abs() < 50.0, "{length_ms}");
+        let load = |spells| {
+            of(Interferer::WifiLoad { channel: 13, load_mbps: 15.0, spells, loudness: FLAT })
+        };
+        let (part, _) = occupancy(&load(spells), channel(25));
+        assert!((part - 0.25 * 0.3673).abs() < 0.012, "{part}");
+        // In use it sends as a station that always is.
+        let (sometimes, always) = (load(spells), load(None));
+        let at = |air: &Interference, tick: u64| {
+            air.extra_noise_mw(NodeId(0), channel(25), Instant::from_nanos(tick * 100_000)) > 0.0
+        };
+        assert!((0..50_000).all(|tick| !at(&sometimes, tick) || at(&always, tick)));
+    }
+
+    #[test]
     fn the_pieces_of_a_frame_follow_the_station() {
-        let station = of(Interferer::WifiLoad { channel: 13, load_mbps: 20.0, loudness: FLAT });
+        let station = of(load(13, 20.0));
         let (mut disturbed, mut all) = (0.0, 0.0);
         for start in (0..2_000).map(|i| Instant::from_nanos(i * 7_654_321)) {
             let pieces = || station.pieces(NodeId(0), channel(25), start, 100);
@@ -310,7 +366,7 @@ mod tests {
         }
         assert!((all - 200_000.0).abs() < 1e-3, "{all}");
         assert!((disturbed / all - 0.4898).abs() < 0.005, "{disturbed}");
-        let lone = of(Interferer::WifiLoad { channel: 1, load_mbps: 20.0, loudness: FLAT });
+        let lone = of(load(1, 20.0));
         let pieces = lone.pieces(NodeId(0), channel(25), Instant::ZERO, 100);
         assert_eq!(pieces.collect::<Vec<_>>(), [Piece { extra_mw: 0.0, octets: 100.0 }]);
     }
@@ -353,7 +409,7 @@ mod tests {
             tx_power: Dbm(10.0),
             path_loss: PathLoss::Friis,
         };
-        let wifi = Interferer::Wifi { channel: 1, duty_cycle: 1.0, loudness };
+        let wifi = Interferer::Wifi { channel: 1, duty_cycle: 1.0, spells: None, loudness };
         let placed = Interference::new(std::slice::from_ref(&wifi), 2, Some(&positions), Seed(1));
         let placed = placed.expect("nodes have places");
         let power = |node| placed.extra_noise_mw(NodeId(node), channel(11), Instant::ZERO);
