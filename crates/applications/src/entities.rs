@@ -1,19 +1,19 @@
 //! The Entity Manager (crate `group`) on a node: its resources are those below `/e`, and the node asks the members.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use core::net::{IpAddr, Ipv6Addr};
 
-use lowmesh_coap::RequestTemplate;
+use lowmesh_coap::{RequestTemplate, ResponseTemplate};
 use lowmesh_group::store::{Memory, StoreError};
 use lowmesh_group::{Authority, Config, ExchangeId, Input as In, Manager, Output, params};
-use lowmesh_machine::{DropReason, Machine as _};
+use lowmesh_machine::{DropReason, Machine as _, earliest};
 use lowmesh_stack::application::{
     Application, Claims, Exchange, HostHandle, Input, Report, RequestId, Snapshot,
 };
 use lowmesh_stack::event::Peer;
-use lowmesh_units::{Instant, Rng};
+use lowmesh_units::{Duration, Instant, Rng};
 use lowmesh_wire::coap::uri::{Host, Scheme};
 use lowmesh_wire::coap::{Class, OptionNumber};
 use lowmesh_wire::ipv6::Address;
@@ -22,6 +22,10 @@ use lowmesh_wire::ipv6::Address;
 #[derive(Debug)]
 pub struct Entities {
     manager: Manager,
+    /// How long the node takes to make a response to a client of what it knows.
+    service: Duration,
+    /// Responses that are being made, with the times at which they are ready.
+    working: VecDeque<(Instant, Exchange, ResponseTemplate)>,
     /// Requests of clients, by the names that the manager knows them by.
     clients: BTreeMap<lowmesh_group::RequestId, Exchange>,
     serial: u64,
@@ -33,11 +37,14 @@ pub struct Entities {
 }
 
 impl Entities {
-    /// A manager without entities; `rng` spreads its later looks at members.
-    pub fn new(config: Config, rng: Rng) -> Result<Self, StoreError> {
+    /// A manager without entities, whose node takes the time `service` to make a response to a client. `rng` spreads its
+    /// later looks at members.
+    pub fn new(config: Config, service: Duration, rng: Rng) -> Result<Self, StoreError> {
         let manager = Manager::open(config, Box::new(Memory::default()), rng, Instant::ZERO)?;
         Ok(Self {
             manager,
+            service,
+            working: VecDeque::new(),
             clients: BTreeMap::new(),
             serial: 0,
             asked: BTreeMap::new(),
@@ -129,9 +136,18 @@ impl Entities {
                 }
                 Output::Respond { request, response } => {
                     if let Some(exchange) = self.clients.remove(&request) {
-                        host.respond(exchange, response);
+                        self.working.push_back((now + self.service, exchange, response));
                     }
                 }
+            }
+        }
+    }
+
+    /// Sends the responses that are ready.
+    fn respond(&mut self, now: Instant, host: &mut HostHandle<'_>) {
+        while self.working.front().is_some_and(|(ready, ..)| *ready <= now) {
+            if let Some((_, exchange, response)) = self.working.pop_front() {
+                host.respond(exchange, response);
             }
         }
     }
@@ -177,9 +193,10 @@ impl Application for Entities {
             debug_assert!(taken.is_ok(), "{taken:?}");
         }
         self.carry_out(now, host);
+        self.respond(now, host);
     }
     fn next_deadline(&self) -> Option<Instant> {
-        self.manager.next_deadline()
+        earliest(self.manager.next_deadline(), self.working.front().map(|(ready, ..)| *ready))
     }
     fn snapshot(&self) -> Snapshot {
         let entities = self.manager.names().count() as u64;

@@ -158,6 +158,8 @@ pub struct Entities {
     pub path: String,
     /// When the first entity is created.
     pub setup: Duration,
+    /// How long the manager takes to make a result for a client.
+    pub service: Duration,
 }
 
 /// One entity.
@@ -317,7 +319,7 @@ impl Plan<'_> {
             let host = Host::V6(self.addresses[id.index()].into(), None);
             let authorities = vec![Authority::plain(host)];
             let config = lowmesh_group::Config { authorities, gate: entities.gate.clone() };
-            let manager = Manager::new(config, self.rng(id).fork());
+            let manager = Manager::new(config, entities.service, self.rng(id).fork());
             parts.push(Box::new(manager.expect("a manager without a state reads none")));
         }
         if id == entities.client {

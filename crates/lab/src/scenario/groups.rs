@@ -26,6 +26,8 @@ section! {
         ect: Ect = Ect::Unicast, Any;
         /// When the first entity is created.
         setup: Duration = Duration::from_secs(120), Within(Duration::ZERO, DAY);
+        /// How long the manager takes to make a result of the answers.
+        service: Duration = Duration::ZERO, Within(Duration::ZERO, Duration::from_secs(60));
         /// The entity that is queried; without it, the last one.
         query: Option<String> = None, Any;
         /// Time between two requests to members in a query, in place of that of the profile.
@@ -114,7 +116,7 @@ impl Scenario {
 
     /// The entities in the simulator's own type, in a mesh of so many nodes.
     pub fn entities(&self, nodes: u16) -> Entities {
-        let Groups { gate, manager, client, ect: usual, setup, .. } = &self.groups;
+        let Groups { gate, manager, client, ect: usual, setup, service, .. } = &self.groups;
         let Groups { query, delay, arguments, write, .. } = &self.groups;
         let listed = self.listed_entities();
         let last = listed.last().map(|entity| entity.name.clone()).unwrap_or_default();
@@ -153,6 +155,7 @@ impl Scenario {
             },
             path: self.traffic.path.clone(),
             setup: *setup,
+            service: *service,
         }
     }
 
