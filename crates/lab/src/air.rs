@@ -2,12 +2,12 @@
 
 use lowmesh_registry::Value;
 use lowmesh_sim::air::error::BuildError;
-use lowmesh_sim::air::interference::{Loudness, Spells};
+use lowmesh_sim::air::interference::{Loudness, Spells, Use};
 use lowmesh_sim::air::params::{SQUARE_NEIGHBOURS, SQUARE_PDR};
 use lowmesh_sim::air::pathloss::PathLoss;
 use lowmesh_sim::air::{Interference, Interferer, Position, TX_POWER, build, nodes_of};
 use lowmesh_sim::topology::{TopologySpec, TreeSpec};
-use lowmesh_units::{Channel, Dbm, NodeId, Seed};
+use lowmesh_units::{Channel, Dbm, Instant, NodeId, Seed};
 
 use crate::scenario::{Scenario, Topology, Wifi};
 
@@ -74,9 +74,10 @@ fn station(wifi: &Wifi, load_mbps: Option<f64>) -> Interferer {
     };
     let channel = wifi.channel;
     let spells = wifi.on.zip(wifi.off).map(|(on, off)| Spells { on, off });
+    let usage = Use { start: Instant::ZERO + wifi.start, spells };
     match load_mbps.or(wifi.load_mbps) {
-        None => Interferer::Wifi { channel, duty_cycle: wifi.duty_cycle, spells, loudness },
-        Some(load_mbps) => Interferer::WifiLoad { channel, load_mbps, spells, loudness },
+        None => Interferer::Wifi { channel, duty_cycle: wifi.duty_cycle, usage, loudness },
+        Some(load_mbps) => Interferer::WifiLoad { channel, load_mbps, usage, loudness },
     }
 }
 
@@ -155,13 +156,15 @@ mod tests {
 
     #[test]
     fn a_wifi_station_is_in_use_always_or_in_spells() {
-        let spells = |text: &str| match &interferers(&parse(text))[..] {
-            [Interferer::Wifi { spells, .. }] => *spells,
+        let usage = |text: &str| match &interferers(&parse(text))[..] {
+            [Interferer::Wifi { usage, .. }] => *usage,
             other => panic!("one station: {other:?}"),
         };
-        assert_eq!(spells("[[radio.wifi]]\nchannel = 6\n"), None);
+        assert_eq!(usage("[[radio.wifi]]\nchannel = 6\n"), Use::default());
         let (on, off) = (Duration::from_secs(2), Duration::from_secs(9));
-        assert_eq!(spells("[[radio.wifi]]\non = \"2s\"\noff = \"9s\"\n"), Some(Spells { on, off }));
+        let expected = Use { start: Instant::from_secs(7), spells: Some(Spells { on, off }) };
+        let text = "[[radio.wifi]]\nstart = \"7s\"\non = \"2s\"\noff = \"9s\"\n";
+        assert_eq!(usage(text), expected);
     }
 
     #[test]

@@ -60,6 +60,8 @@ section! {
         duty_cycle: f64 = 0.1, Within(0.0, 1.0);
         /// UDP throughput of an IEEE 802.11g sender at 54 Mbit/s: one frame of 1470 octets and its acknowledgement, 288 us, in each period.
         load_mbps: Option<f64> = None, Within(0.0, WIFI_LOAD_MAX_MBPS);
+        /// When it is in use for the first time.
+        start: Duration = Duration::ZERO, Within(Duration::ZERO, Duration::from_secs(86_400));
         /// Mean time in which it is in use, with a random length; without it, the station is always in use.
         on: Option<Duration> = None, Within(Duration::from_millis(1), Duration::from_secs(86_400));
         /// Mean time between two such times; both keys or none.

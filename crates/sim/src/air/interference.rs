@@ -47,6 +47,15 @@ pub struct Spells {
     pub off: Duration,
 }
 
+/// When a station is in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Use {
+    /// Not before this.
+    pub start: Instant,
+    /// Then in spells; `None` is always.
+    pub spells: Option<Spells>,
+}
+
 /// One source of interference, as a scenario says it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Interferer {
@@ -56,8 +65,8 @@ pub enum Interferer {
         channel: u8,
         /// Part of the time it is on air, 0 to 1.
         duty_cycle: f64,
-        /// When it is in use; `None` is always.
-        spells: Option<Spells>,
+        /// When it is in use.
+        usage: Use,
         /// How loud it is.
         loudness: Loudness,
     },
@@ -67,8 +76,8 @@ pub enum Interferer {
         channel: u8,
         /// UDP throughput while it is in use, Mbit/s.
         load_mbps: f64,
-        /// When it is in use; `None` is always.
-        spells: Option<Spells>,
+        /// When it is in use.
+        usage: Use,
         /// How loud it is on a channel that it covers whole.
         loudness: Loudness,
     },
@@ -95,7 +104,9 @@ pub struct Interference {
 #[derive(Clone, Debug)]
 struct Source {
     bursts: Bursts,
-    /// The bursts are on the air only while these are; of all channels as one.
+    /// The bursts are on the air from this time on.
+    start: Instant,
+    /// And only while these are; of all channels as one.
     spells: Option<Bursts>,
     /// The share of its power that falls on each channel.
     shares: [f64; Channel::COUNT],
@@ -189,9 +200,9 @@ impl Source {
             }
             Ok(Bursts::chain(step_ns, good, bad))
         };
-        let spells = match interferer {
-            Interferer::Wifi { spells, .. } | Interferer::WifiLoad { spells, .. } => *spells,
-            Interferer::GilbertElliott { .. } => None,
+        let Use { start, spells } = match interferer {
+            Interferer::Wifi { usage, .. } | Interferer::WifiLoad { usage, .. } => *usage,
+            Interferer::GilbertElliott { .. } => Use::default(),
         };
         let spells = spells.map(|one| chain(one.off, one.on, ["off", "on"])).transpose()?;
         let (bursts, shares, loudness) = match interferer {
@@ -231,15 +242,20 @@ impl Source {
                 positions.iter().map(power).collect()
             }
         };
-        Ok(Self { bursts, spells, shares, power_mw })
+        Ok(Self { bursts, start, spells, shares, power_mw })
     }
 
     fn is_active(&self, seed: Seed, index: u64, channel: Channel, now: Instant) -> bool {
         let in_use = |spells: Bursts| spells.active(seed, index, SPELLS_CHANNEL, now);
-        self.spells.is_none_or(in_use) && self.bursts.active(seed, index, channel, now)
+        now >= self.start
+            && self.spells.is_none_or(in_use)
+            && self.bursts.active(seed, index, channel, now)
     }
 
     fn next_change(&self, seed: Seed, index: u64, now: Instant) -> Instant {
+        if now < self.start {
+            return self.start;
+        }
         let bursts = self.bursts.next_change(seed, index, now);
         self.spells.map_or(bursts, |spells| bursts.min(spells.next_change(seed, index, now)))
     }
@@ -279,7 +295,7 @@ mod tests {
         Interference::new(&[interferer], 2, None, Seed(3)).expect("a good interferer")
     }
     fn load(channel: u8, load_mbps: f64) -> Interferer {
-        Interferer::WifiLoad { channel, load_mbps, spells: None, loudness: FLAT }
+        Interferer::WifiLoad { channel, load_mbps, usage: Use::default(), loudness: FLAT }
     }
     /// Part of 200 s in which the interferer is heard, and the mean length of a burst in ms.
     fn occupancy(interference: &Interference, channel: Channel) -> (f64, f64) {
@@ -305,8 +321,12 @@ mod tests {
     #[test]
     fn a_wifi_station_is_on_air_for_its_duty_cycle() {
         for duty_cycle in [0.0, 0.1, 0.5, 1.0] {
-            let station =
-                of(Interferer::Wifi { channel: 6, duty_cycle, spells: None, loudness: FLAT });
+            let station = of(Interferer::Wifi {
+                channel: 6,
+                duty_cycle,
+                usage: Use::default(),
+                loudness: FLAT,
+            });
             let (part, _) = occupancy(&station, channel(17));
             assert!((part - duty_cycle).abs() < 0.01, "{duty_cycle}: {part}");
         }
@@ -335,23 +355,28 @@ mod tests {
 
     #[test]
     fn a_station_out_of_use_is_silent_and_the_mean_lengths_are_kept() {
-        let spells =
-            Some(Spells { on: Duration::from_millis(300), off: Duration::from_millis(900) });
-        let always = Interferer::Wifi { channel: 13, duty_cycle: 1.0, spells, loudness: FLAT };
+        let spells = Spells { on: Duration::from_millis(300), off: Duration::from_millis(900) };
+        let usage = Use { spells: Some(spells), ..Use::default() };
+        let always = Interferer::Wifi { channel: 13, duty_cycle: 1.0, usage, loudness: FLAT };
         let (part, length_ms) = occupancy(&of(always), channel(25));
         assert!((part - 0.25).abs() < 0.03, "{part}");
         assert!((length_ms - 300.0).abs() < 50.0, "{length_ms}");
-        let load = |spells| {
-            of(Interferer::WifiLoad { channel: 13, load_mbps: 15.0, spells, loudness: FLAT })
+        let load = |usage| {
+            of(Interferer::WifiLoad { channel: 13, load_mbps: 15.0, usage, loudness: FLAT })
         };
-        let (part, _) = occupancy(&load(spells), channel(25));
+        let (part, _) = occupancy(&load(usage), channel(25));
         assert!((part - 0.25 * 0.3673).abs() < 0.012, "{part}");
         // In use it sends as a station that always is.
-        let (sometimes, always) = (load(spells), load(None));
         let at = |air: &Interference, tick: u64| {
             air.extra_noise_mw(NodeId(0), channel(25), Instant::from_nanos(tick * 100_000)) > 0.0
         };
+        let (sometimes, always) = (load(usage), load(Use::default()));
         assert!((0..50_000).all(|tick| !at(&sometimes, tick) || at(&always, tick)));
+        let start = Instant::from_secs(2);
+        let late = load(Use { start, spells: None });
+        assert_eq!(late.next_change(channel(25), Instant::ZERO), Some(start));
+        assert!((0..20_000).all(|tick| !at(&late, tick)));
+        assert!((20_000..50_000).all(|tick| at(&late, tick) == at(&always, tick)));
     }
 
     #[test]
@@ -409,7 +434,8 @@ mod tests {
             tx_power: Dbm(10.0),
             path_loss: PathLoss::Friis,
         };
-        let wifi = Interferer::Wifi { channel: 1, duty_cycle: 1.0, spells: None, loudness };
+        let wifi =
+            Interferer::Wifi { channel: 1, duty_cycle: 1.0, usage: Use::default(), loudness };
         let placed = Interference::new(std::slice::from_ref(&wifi), 2, Some(&positions), Seed(1));
         let placed = placed.expect("nodes have places");
         let power = |node| placed.extra_noise_mw(NodeId(node), channel(11), Instant::ZERO);
