@@ -1,6 +1,7 @@
 //! The digits of a mean: those that its interval leaves certain, and one more.
 
-use crate::statistics::Estimate;
+use crate::medians::Sample;
+use crate::statistics::{Estimate, QUANTILE};
 
 /// The number of digits after the point, for numbers that are shown together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +75,12 @@ pub fn with_ends(median: f64, ends: Option<(f64, f64)>) -> String {
         _ => Digits::exact(&[median]),
     };
     format!("{} ({} to {})", digits.show(median), digits.show(low), digits.show(high))
+}
+
+/// The median of values with its interval of order statistics; `-` without values.
+pub fn median_of(values: Vec<f64>) -> String {
+    let shown = |sample: Sample| with_ends(sample.median(), sample.interval(1.0 - QUANTILE));
+    Sample::of(values).map_or_else(|| "-".to_owned(), shown)
 }
 
 /// A mean difference with its sign and its interval.

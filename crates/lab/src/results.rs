@@ -2,11 +2,9 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::digits::with_ends;
-use crate::medians::Sample;
 use crate::runner::{Failure, Run};
 use crate::scenario::Scenario;
-use crate::statistics::{Estimate, QUANTILE};
+use crate::statistics::Estimate;
 
 /// One point of a sweep: a scenario, and which keys were set to what to get it.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,12 +48,6 @@ impl PointResult {
     pub fn words(&self) -> String {
         let words = self.point.settings.iter().map(|(key, value)| format!("{key} = {value}"));
         words.collect::<Vec<_>>().join(", ")
-    }
-    /// The median of a metric and its interval of order statistics in words.
-    pub fn median_words(&self, metric: &str) -> String {
-        let Some(sample) = Sample::of(self.values(metric)) else { return "-".to_owned() };
-        let interval = sample.interval(1.0 - QUANTILE);
-        with_ends(sample.median(), interval)
     }
     /// Mean and confidence interval of a metric.
     pub fn estimate(&self, metric: &str) -> Option<Estimate> {

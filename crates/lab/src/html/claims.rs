@@ -12,6 +12,7 @@ use crate::claims::{
     Answer, Grade, Level, MeasuredTable, Paper, Sensitivity, Summary, Sweep, Verdict,
 };
 use crate::command::{Kept, Provenance};
+use crate::digits::median_of;
 use crate::figures::sheet::escaped;
 use crate::figures::{Data, differences, figures, main_figures};
 use crate::results::{PointResult, Results};
@@ -219,7 +220,7 @@ fn beside(measured: Option<&MeasuredTable>, sweep: &str, points: &[PointResult])
     for (point, row) in &both {
         let setting = |key: &&str| point.setting(key).unwrap_or_default().to_owned();
         let mut fields: Vec<String> = keys.iter().map(setting).collect();
-        fields.push(point.median_words(&measured.metric));
+        fields.push(median_of(point.values(&measured.metric)));
         fields.push(row.words());
         data.push(&point.anchor(), fields);
     }
