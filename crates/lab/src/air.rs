@@ -2,7 +2,7 @@
 
 use lowmesh_registry::Value;
 use lowmesh_sim::air::error::BuildError;
-use lowmesh_sim::air::interference::{Loudness, Spells, Use};
+use lowmesh_sim::air::interference::{Loudness, Spells, Usage};
 use lowmesh_sim::air::params::{SQUARE_NEIGHBOURS, SQUARE_PDR};
 use lowmesh_sim::air::pathloss::PathLoss;
 use lowmesh_sim::air::{Interference, Interferer, Position, TX_POWER, build, nodes_of};
@@ -74,7 +74,7 @@ fn station(wifi: &Wifi, load_mbps: Option<f64>) -> Interferer {
     };
     let channel = wifi.channel;
     let spells = wifi.on.zip(wifi.off).map(|(on, off)| Spells { on, off });
-    let usage = Use { start: Instant::ZERO + wifi.start, spells };
+    let usage = Usage { start: Instant::ZERO + wifi.start, spells };
     match load_mbps.or(wifi.load_mbps) {
         None => Interferer::Wifi { channel, duty_cycle: wifi.duty_cycle, usage, loudness },
         Some(load_mbps) => Interferer::WifiLoad { channel, load_mbps, usage, loudness },
@@ -160,9 +160,9 @@ mod tests {
             [Interferer::Wifi { usage, .. }] => *usage,
             other => panic!("one station: {other:?}"),
         };
-        assert_eq!(usage("[[radio.wifi]]\nchannel = 6\n"), Use::default());
+        assert_eq!(usage("[[radio.wifi]]\nchannel = 6\n"), Usage::default());
         let (on, off) = (Duration::from_secs(2), Duration::from_secs(9));
-        let expected = Use { start: Instant::from_secs(7), spells: Some(Spells { on, off }) };
+        let expected = Usage { start: Instant::from_secs(7), spells: Some(Spells { on, off }) };
         let text = "[[radio.wifi]]\nstart = \"7s\"\non = \"2s\"\noff = \"9s\"\n";
         assert_eq!(usage(text), expected);
     }

@@ -49,7 +49,7 @@ pub struct Spells {
 
 /// When a station is in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Use {
+pub struct Usage {
     /// Not before this.
     pub start: Instant,
     /// Then in spells; `None` is always.
@@ -66,7 +66,7 @@ pub enum Interferer {
         /// Part of the time it is on air, 0 to 1.
         duty_cycle: f64,
         /// When it is in use.
-        usage: Use,
+        usage: Usage,
         /// How loud it is.
         loudness: Loudness,
     },
@@ -77,7 +77,7 @@ pub enum Interferer {
         /// UDP throughput while it is in use, Mbit/s.
         load_mbps: f64,
         /// When it is in use.
-        usage: Use,
+        usage: Usage,
         /// How loud it is on a channel that it covers whole.
         loudness: Loudness,
     },
@@ -200,9 +200,9 @@ impl Source {
             }
             Ok(Bursts::chain(step_ns, good, bad))
         };
-        let Use { start, spells } = match interferer {
+        let Usage { start, spells } = match interferer {
             Interferer::Wifi { usage, .. } | Interferer::WifiLoad { usage, .. } => *usage,
-            Interferer::GilbertElliott { .. } => Use::default(),
+            Interferer::GilbertElliott { .. } => Usage::default(),
         };
         let spells = spells.map(|one| chain(one.off, one.on, ["off", "on"])).transpose()?;
         let (bursts, shares, loudness) = match interferer {
@@ -295,7 +295,7 @@ mod tests {
         Interference::new(&[interferer], 2, None, Seed(3)).expect("a good interferer")
     }
     fn load(channel: u8, load_mbps: f64) -> Interferer {
-        Interferer::WifiLoad { channel, load_mbps, usage: Use::default(), loudness: FLAT }
+        Interferer::WifiLoad { channel, load_mbps, usage: Usage::default(), loudness: FLAT }
     }
     /// Part of 200 s in which the interferer is heard, and the mean length of a burst in ms.
     fn occupancy(interference: &Interference, channel: Channel) -> (f64, f64) {
@@ -324,7 +324,7 @@ mod tests {
             let station = of(Interferer::Wifi {
                 channel: 6,
                 duty_cycle,
-                usage: Use::default(),
+                usage: Usage::default(),
                 loudness: FLAT,
             });
             let (part, _) = occupancy(&station, channel(17));
@@ -356,7 +356,7 @@ mod tests {
     #[test]
     fn a_station_out_of_use_is_silent_and_the_mean_lengths_are_kept() {
         let spells = Spells { on: Duration::from_millis(300), off: Duration::from_millis(900) };
-        let usage = Use { spells: Some(spells), ..Use::default() };
+        let usage = Usage { spells: Some(spells), ..Usage::default() };
         let always = Interferer::Wifi { channel: 13, duty_cycle: 1.0, usage, loudness: FLAT };
         let (part, length_ms) = occupancy(&of(always), channel(25));
         assert!((part - 0.25).abs() < 0.03, "{part}");
@@ -370,10 +370,10 @@ mod tests {
         let at = |air: &Interference, tick: u64| {
             air.extra_noise_mw(NodeId(0), channel(25), Instant::from_nanos(tick * 100_000)) > 0.0
         };
-        let (sometimes, always) = (load(usage), load(Use::default()));
+        let (sometimes, always) = (load(usage), load(Usage::default()));
         assert!((0..50_000).all(|tick| !at(&sometimes, tick) || at(&always, tick)));
         let start = Instant::from_secs(2);
-        let late = load(Use { start, spells: None });
+        let late = load(Usage { start, spells: None });
         assert_eq!(late.next_change(channel(25), Instant::ZERO), Some(start));
         assert!((0..20_000).all(|tick| !at(&late, tick)));
         assert!((20_000..50_000).all(|tick| at(&late, tick) == at(&always, tick)));
@@ -435,7 +435,7 @@ mod tests {
             path_loss: PathLoss::Friis,
         };
         let wifi =
-            Interferer::Wifi { channel: 1, duty_cycle: 1.0, usage: Use::default(), loudness };
+            Interferer::Wifi { channel: 1, duty_cycle: 1.0, usage: Usage::default(), loudness };
         let placed = Interference::new(std::slice::from_ref(&wifi), 2, Some(&positions), Seed(1));
         let placed = placed.expect("nodes have places");
         let power = |node| placed.extra_noise_mw(NodeId(node), channel(11), Instant::ZERO);
@@ -449,7 +449,7 @@ mod tests {
         let wifi = |channel, duty_cycle| Interferer::Wifi {
             channel,
             duty_cycle,
-            spells: None,
+            usage: Usage::default(),
             loudness: FLAT,
         };
         let burst = Interferer::GilbertElliott {

@@ -4,7 +4,7 @@ use lowmesh_coap::CongestionControl;
 use lowmesh_mac::tsch::hopping::HoppingSequence;
 use lowmesh_registry::{Choice, Registry};
 use lowmesh_rpl::Mode;
-use lowmesh_sim::air::interference::Loudness;
+use lowmesh_sim::air::interference::{Loudness, Usage};
 use lowmesh_sim::air::{Interferer, Medium, build, link_table, pister_hack, unit_disk};
 use lowmesh_sim::record::Outcome;
 use lowmesh_sim::topology::TopologySpec;
@@ -142,7 +142,7 @@ pub fn random(number: u64) -> Config {
         config.interferers.push(Interferer::Wifi {
             channel: 1 + rng.below(13) as u8,
             duty_cycle: rng.between(0.05, 0.4),
-            spells: None,
+            usage: Usage::default(),
             loudness: Loudness::Everywhere(Dbm(-75.0)),
         });
     }
