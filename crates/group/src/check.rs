@@ -4,7 +4,7 @@
 //!   GET /.well-known/core?href=PATH  lists it: its formats    silent: failed
 //!                                    else: GET PATH           2.05: its format    4.05: there    else: failed
 //! ```
-//! Sub-entities are of this manager, and need no request. For multicast all members have the same path and port (S002 s4.2).
+//! Sub-entities belong to this manager and need no request.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use lowmesh_coap::RequestTemplate;
 use lowmesh_coap::resource::content_format;
 use lowmesh_units::Instant;
-use lowmesh_wire::coap::uri::{Host, Scheme, Uri};
+use lowmesh_wire::coap::uri::{Host, Uri};
 use lowmesh_wire::coap::{Class, Code, ContentFormat, Message, OptionNumber};
 use lowmesh_wire::link_format::links;
 
@@ -22,24 +22,15 @@ use crate::collector::FORMATS;
 use crate::dispatch::{Dispatch, Owner, RequestId};
 use crate::outcome::Reason;
 use crate::params::DEADLINE_MAX;
-use crate::profile::{Communication, Profile};
+use crate::proposal::{Goal, Proposal};
 use crate::refusal::Refusal;
 use crate::target::{Authority, Target, request};
-
-/// What is to happen when all members are there.
-#[derive(Clone, Debug)]
-pub(crate) enum Plan {
-    Create { name: String },
-    Update { entity: u64 },
-}
 
 /// A validation.
 #[derive(Debug)]
 pub(crate) struct Check {
     pub(crate) request: RequestId,
-    pub(crate) plan: Plan,
-    pub(crate) profile: Profile,
-    pub(crate) targets: Vec<Target>,
+    pub(crate) proposal: Proposal,
     findings: Vec<Finding>,
     left: usize,
 }
@@ -62,29 +53,29 @@ pub(crate) struct Checks {
 impl Checks {
     /// Whether an entity of this name is about to be.
     pub(crate) fn reserves(&self, name: &str) -> bool {
-        self.all
-            .values()
-            .any(|check| matches!(&check.plan, Plan::Create { name: one } if one == name))
+        self.goals().any(|goal| matches!(goal, Goal::Create { name: one } if one == name))
     }
     /// Whether members of an entity are being validated.
     pub(crate) fn updates(&self, entity: u64) -> bool {
-        self.all
-            .values()
-            .any(|check| matches!(check.plan, Plan::Update { entity: one } if one == entity))
+        self.goals().any(|goal| matches!(goal, Goal::Update { entity: one } if *one == entity))
+    }
+    fn goals(&self) -> impl Iterator<Item = &Goal> {
+        self.all.values().map(|check| &check.proposal.goal)
     }
     /// Asks every member. The check comes back at once if there is nothing to ask.
     pub(crate) fn begin(
         &mut self,
         dispatch: &mut Dispatch,
-        (request, plan): (RequestId, Plan),
-        (profile, targets): (Profile, Vec<Target>),
+        request: RequestId,
+        proposal: Proposal,
         now: Instant,
     ) -> Option<Check> {
         self.serial += 1;
-        let mut check = Check { request, plan, profile, targets, findings: Vec::new(), left: 0 };
+        let mut check = Check { request, proposal, findings: Vec::new(), left: 0 };
+        let Proposal { profile, targets, .. } = &check.proposal;
         // A profile with a delay says that the members bear no burst; all are asked within the time of a query.
-        let gap = check.profile.delay.min(DEADLINE_MAX / check.targets.len().max(1) as u64);
-        for (slot, target) in check.targets.iter().enumerate() {
+        let gap = profile.delay.min(DEADLINE_MAX / targets.len().max(1) as u64);
+        for (slot, target) in targets.iter().enumerate() {
             let finding = match target {
                 Target::Entity { .. } => Finding::Done(Ok(FORMATS.to_vec())),
                 Target::Resource(uri) => {
@@ -112,7 +103,7 @@ impl Checks {
         now: Instant,
     ) -> Option<Check> {
         let check = self.all.get_mut(&number)?;
-        let Target::Resource(uri) = check.targets.get(slot)? else { return None };
+        let Target::Resource(uri) = check.proposal.targets.get(slot)? else { return None };
         let finding = match (&check.findings[slot], answer) {
             (_, Err(reason)) => Finding::Done(Err(reason)),
             (Finding::Discovery, Ok(message)) => {
@@ -165,7 +156,7 @@ impl Check {
             &Finding::Done(Err(ref reason)) => Some((target, reason)),
             _ => None,
         };
-        self.targets.iter().zip(&self.findings).filter_map(reason).collect()
+        self.proposal.targets.iter().zip(&self.findings).filter_map(reason).collect()
     }
     /// Each member with what was found, those that failed first.
     fn listing(&self) -> String {
@@ -181,36 +172,9 @@ impl Check {
             }
             _ => None,
         };
-        let valid = self.targets.iter().zip(&self.findings).filter_map(valid);
+        let valid = self.proposal.targets.iter().zip(&self.findings).filter_map(valid);
         failed.chain(valid).collect::<Vec<_>>().join("; ")
     }
-}
-
-/// Checks what needs no request: with multicast, one path, one port, and nodes only.
-pub(crate) fn check_paths(profile: &Profile, targets: &[Target]) -> Result<(), Refusal> {
-    if profile.communication != Communication::Multicast {
-        return Ok(());
-    }
-    let refuse = |title, detail| Err(Refusal::new(Code::CONFLICT, title, detail));
-    let mut first: Option<(&Target, &Uri)> = None;
-    for target in targets {
-        let Target::Resource(uri) = target else {
-            let detail = format!("er: {target} is an entity, which ect=multicast cannot reach");
-            return refuse("entity in a group", detail);
-        };
-        if uri.scheme != Scheme::Coap {
-            return refuse(
-                "scheme of a group",
-                format!("er: {target} is not coap:// (RFC 7252 s8)"),
-            );
-        }
-        let (one, with) = *first.get_or_insert((target, uri));
-        if one.local_part() != target.local_part() || with.port() != uri.port() {
-            let detail = format!("er: {target} has another path or port than {one}");
-            return refuse("mixed paths", detail);
-        }
-    }
-    Ok(())
 }
 
 fn path(uri: &Uri) -> String {

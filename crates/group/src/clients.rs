@@ -4,11 +4,14 @@ use alloc::collections::BTreeMap;
 use core::net::IpAddr;
 
 use lowmesh_coap::ResponseTemplate;
+use lowmesh_coap::observe::REGISTER;
 use lowmesh_machine::Rejected;
-use lowmesh_wire::coap::ContentFormat;
+use lowmesh_wire::coap::{ContentFormat, OptionNumber};
 
+use crate::collector::response;
 use crate::dispatch::{Dispatch, Output, RequestId};
 use crate::params::{EXCHANGES_A_CLIENT_MAX, EXCHANGES_MAX, REQUESTS_A_CLIENT_MAX, REQUESTS_MAX};
+use crate::query::Finished;
 use crate::refusal::Refusal;
 
 /// One request that is not answered.
@@ -25,6 +28,14 @@ struct Open {
 struct Share {
     requests: usize,
     exchanges: usize,
+}
+
+/// What a client gets that asked for a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Response,
+    /// The client observes: it may get further states.
+    Notification,
 }
 
 /// The requests that are not answered.
@@ -80,9 +91,6 @@ impl Clients {
     pub(crate) fn address(&self, request: RequestId) -> Option<IpAddr> {
         self.open.get(&request).map(|open| open.client)
     }
-    pub(crate) fn accept(&self, request: RequestId) -> Option<ContentFormat> {
-        self.open.get(&request).and_then(|open| open.accept)
-    }
     /// Answers a request.
     pub(crate) fn respond(
         &mut self,
@@ -100,6 +108,28 @@ impl Clients {
             }
         }
         dispatch.push(Output::Respond { request, response });
+    }
+    /// Answers requests whose result is known.
+    pub(crate) fn finish(
+        &mut self,
+        dispatch: &mut Dispatch,
+        finished: impl IntoIterator<Item = Finished>,
+        kind: Answer,
+    ) {
+        for (request, result) in finished {
+            let accept = self.open.get(&request).and_then(|open| open.accept);
+            let response = match result {
+                Ok(answer) => {
+                    let mut response = response(&answer, accept);
+                    if kind == Answer::Notification {
+                        response.options.set_uint(OptionNumber::OBSERVE, REGISTER);
+                    }
+                    response
+                }
+                Err(refusal) => refusal.into_response(),
+            };
+            self.respond(dispatch, request, response);
+        }
     }
     /// Answers a request with a refusal.
     pub(crate) fn refuse(&mut self, dispatch: &mut Dispatch, request: RequestId, refusal: Refusal) {

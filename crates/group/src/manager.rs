@@ -3,99 +3,35 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::net::IpAddr;
 
 use lowmesh_coap::ResponseTemplate;
-use lowmesh_coap::observe::{REGISTER, registers};
-use lowmesh_coap::resource::content_format;
-use lowmesh_machine::{DropReason, Machine, Rejected, earliest};
+use lowmesh_coap::observe::registers;
+use lowmesh_machine::{Machine, Rejected, earliest};
 use lowmesh_registry::Choice;
-use lowmesh_units::{Duration, Instant, Rng};
-use lowmesh_wire::coap::{Code, ContentFormat, Message, OptionNumber};
+use lowmesh_units::{Instant, Rng};
+use lowmesh_wire::coap::{Code, ContentFormat, Message};
 
-use crate::check::{Check, Checks, Plan, check_paths};
-use crate::clients::Clients;
-use crate::collector::response;
+use crate::check::{Check, Checks};
+use crate::clients::{Answer, Clients};
 use crate::condition::Condition;
 use crate::dispatch::{Dispatch, End, ExchangeId, Output, Owner, RequestId};
 use crate::entity::{Change, Entities, Entity, Pending, Phase};
-use crate::gate::{Gate, Path, Sample, Snapshot};
+use crate::gate::{Gate, Sample, Snapshot};
+use crate::input::Input;
 use crate::memberships::{Memberships, described};
 use crate::outcome::Reason;
-use crate::params::{EXCHANGES_MAX, SETTLE, STORE_RETRY, WRITE_MAX};
-use crate::profile::document::{self, fields, query};
-use crate::profile::{Communication, Draft, Profile, Use};
-use crate::query::{Content, Finished, Queries, overrides};
+use crate::params::{EXCHANGES_MAX, SETTLE, STORE_RETRY};
+use crate::profile::Communication;
+use crate::proposal::{Goal, Proposal, question, settings};
+use crate::query::Queries;
 use crate::refusal::Refusal;
 use crate::reply::{
     accept, check_accept, members_as_links, not_allowed, not_found, profile_response, standing,
 };
-use crate::route::{Route, links, route, selection};
+use crate::route::{Route, links, route};
 use crate::store::{Store, StoreError, changes, load};
-use crate::target::{Authority, Target};
+use crate::target::Authority;
 use crate::watch::{Registration, Watches};
-
-/// What can happen to a manager.
-#[derive(Debug)]
-pub enum Input {
-    /// A client asks. It gets one [`Output::Respond`].
-    Request {
-        /// The name of the request.
-        request: RequestId,
-        /// The address of the client, for its share.
-        client: IpAddr,
-        /// The whole request.
-        message: Message,
-    },
-    /// A node answers.
-    Response {
-        /// The name of the manager's request.
-        exchange: ExchangeId,
-        /// The whole answer.
-        message: Message,
-        /// From the first copy of the request to now.
-        rtt: Duration,
-        /// Copies after the first.
-        retransmissions: u8,
-    },
-    /// A member that is observed notifies, after the response.
-    Notification {
-        /// The name of the manager's request.
-        exchange: ExchangeId,
-        /// The whole notification.
-        message: Message,
-    },
-    /// One member of a group answers.
-    GroupResponse {
-        /// The name of the manager's request.
-        exchange: ExchangeId,
-        /// The member.
-        from: Authority,
-        /// The whole answer.
-        message: Message,
-    },
-    /// The time for answers of a group is over, or a member notifies no more.
-    Over {
-        /// The name of the manager's request.
-        exchange: ExchangeId,
-    },
-    /// A request came to nothing.
-    Failed {
-        /// The name of the manager's request.
-        exchange: ExchangeId,
-        /// Why.
-        reason: DropReason,
-    },
-    /// The route to a node, for gates that use it.
-    Route {
-        /// The node.
-        host: IpAddr,
-        /// The route.
-        path: Path,
-    },
-    /// The time of [`Machine::next_deadline`] has come.
-    Deadline,
-}
 
 /// What a manager is made with.
 #[derive(Clone, Debug, Default)]
@@ -251,21 +187,8 @@ impl Manager {
         now: Instant,
     ) -> Result<(), Refusal> {
         check_accept(message)?;
-        let mut draft = self.draft(query(&message.options)?, Use::Query)?;
-        let mut content = Content { method: Code::GET, format: None, payload: Vec::new() };
-        match message.code {
-            Code::FETCH => {
-                let entity = self.entities.get(id).ok_or_else(not_found)?;
-                draft.members = Some(selection(entity, message)?);
-            }
-            Code::PUT | Code::POST => {
-                check_length(&message.payload)?;
-                content.method = message.code;
-                content.format = message.options.get_uint(OptionNumber::CONTENT_FORMAT);
-                content.payload.clone_from(&message.payload);
-            }
-            _ => {}
-        }
+        let entity = self.entities.get(id).ok_or_else(not_found)?;
+        let (draft, content) = question(message, &self.authorities, entity)?;
         if !self.set_aside(request, self.entities.requests(id)) {
             return Ok(());
         }
@@ -294,24 +217,16 @@ impl Manager {
     ) -> Result<(), Refusal> {
         check_accept(message)?;
         let Some(client) = self.clients.address(request) else { return Ok(()) };
-        let mut options = message.options.clone();
-        let condition = Condition::take(&mut options)?;
-        let draft = self.draft(query(&options)?, Use::Query)?;
+        let mut asked = message.clone();
+        let condition = Condition::take(&mut asked.options)?;
+        let draft = settings(&asked, &self.authorities)?;
         self.clients.set_accept(request, accept(message));
         let message = message.clone();
         let registration = Registration { request, client, entity, draft, condition, message };
         let parts = (&self.entities, &mut self.dispatch);
         let finished = self.watches.register(parts, registration, now)?;
-        self.on_shown(finished);
+        self.clients.finish(&mut self.dispatch, finished, Answer::Notification);
         Ok(())
-    }
-
-    fn draft(&self, fields: Vec<(String, document::Field)>, use_: Use) -> Result<Draft, Refusal> {
-        let mut draft = Draft::default();
-        for (key, field) in fields {
-            draft.set(&key, &field, use_, &self.authorities)?;
-        }
-        Ok(draft)
     }
 
     fn create(
@@ -320,29 +235,10 @@ impl Manager {
         message: &Message,
         now: Instant,
     ) -> Result<(), Refusal> {
-        let mut all = fields(content_format(&message.options), &message.payload)?;
-        all.extend(query(&message.options)?);
-        let mut draft = self.draft(all, Use::Creation)?;
-        let Some(targets) = draft.members.take() else {
-            return Err(Refusal::field("er: the list of the URIs of members is missing"));
-        };
-        let name = match draft.name.take() {
-            Some(name) if self.entities.id(&name).is_some() || self.checks.reserves(&name) => {
-                let detail =
-                    alloc::format!("name: there is an entity {name:?}, or its members still leave");
-                return Err(Refusal::new(Code::CONFLICT, "name taken", detail));
-            }
-            Some(name) => name,
-            None => self.entities.free_name(|name| self.checks.reserves(name)),
-        };
-        if !self.entities.has_room() {
-            let detail =
-                alloc::format!("{} entities: delete one first", crate::params::ENTITIES_MAX);
-            return Err(Refusal::new(Code::FORBIDDEN, "manager full", detail));
-        }
-        let profile = draft.over(&Profile::default());
-        draft.check(&profile, targets.len())?;
-        self.validate(request, Plan::Create { name }, (profile, targets), now)
+        let (entities, checks) = (&self.entities, &self.checks);
+        let is_taken = |name: &str| entities.id(name).is_some() || checks.reserves(name);
+        let proposal = Proposal::creation(message, &self.authorities, entities, is_taken)?;
+        self.validate(request, proposal, now)
     }
 
     fn on_profile(
@@ -352,58 +248,38 @@ impl Manager {
         message: &Message,
         now: Instant,
     ) -> Result<Option<ResponseTemplate>, Refusal> {
-        let base = match message.code {
+        match message.code {
             Code::GET => {
                 let (_, entity) = self.live(name)?;
                 return profile_response(entity, accept(message)).map(Some);
             }
-            Code::PUT => None,
-            Code::IPATCH => Some(()),
+            Code::PUT | Code::IPATCH => {}
             _ => return Err(not_allowed("GET, PUT and iPATCH")),
-        };
+        }
         let id = self.idle(name)?;
-        let all = fields(content_format(&message.options), &message.payload)?;
-        let mut draft = self.draft(all, Use::Update)?;
         let entity = self.entities.get(id).ok_or_else(not_found)?;
-        let current: Vec<Target> = entity.members.iter().map(|one| one.target.clone()).collect();
-        let (communication, scope) = (entity.profile.communication, entity.profile.scope);
-        let old = base.map(|()| entity.profile.clone());
-        let old = old.unwrap_or(Profile { communication, scope, ..Profile::default() });
-        let targets = draft.members.take().unwrap_or_else(|| current.clone());
-        let profile = draft.over(&old);
-        draft.check(&profile, targets.len())?;
-        if targets == current {
+        let proposal = Proposal::update(message, &self.authorities, (id, entity))?;
+        if proposal.keeps_members(entity) {
+            let Proposal { targets, profile, .. } = proposal;
             let parts = (&mut self.entities, &mut self.dispatch, &mut self.clients);
             self.memberships.update(parts, (id, request), (targets, profile), now);
             return Ok(None);
         }
-        self.validate(request, Plan::Update { entity: id }, (profile, targets), now).map(|()| None)
+        self.validate(request, proposal, now).map(|()| None)
     }
 
     /// Checks what needs no request, then asks the members.
     fn validate(
         &mut self,
         request: RequestId,
-        plan: Plan,
-        (profile, targets): (Profile, Vec<Target>),
+        proposal: Proposal,
         now: Instant,
     ) -> Result<(), Refusal> {
-        let name = match &plan {
-            Plan::Create { name } => name.as_str(),
-            Plan::Update { entity } => self.entities.get(*entity).map_or("", |entity| &entity.name),
-        };
-        check_paths(&profile, &targets)?;
-        self.entities.check_nesting(name, &targets)?;
-        for target in &targets {
-            if let Target::Entity { query, .. } = target {
-                overrides(query)?;
-            }
-        }
-        if !self.set_aside(request, targets.len()) {
+        proposal.check(&self.entities)?;
+        if !self.set_aside(request, proposal.targets.len()) {
             return Ok(());
         }
-        let check = self.checks.begin(&mut self.dispatch, (request, plan), (profile, targets), now);
-        if let Some(check) = check {
+        if let Some(check) = self.checks.begin(&mut self.dispatch, request, proposal, now) {
             self.on_checked(check, now);
         }
         Ok(())
@@ -419,19 +295,19 @@ impl Manager {
     /// Does what was planned for members that are valid.
     fn carry_out(&mut self, check: Check, now: Instant) -> Result<(), Refusal> {
         check.verdict()?;
-        let Check { request, plan, profile, targets, .. } = check;
-        let name = match plan {
-            Plan::Update { entity } => {
-                let name = self.entities.get(entity).map(|entity| entity.name.clone());
-                // Entities may have changed meanwhile.
-                self.entities.check_nesting(&name.ok_or_else(not_found)?, &targets)?;
+        let Check { request, proposal, .. } = check;
+        // Entities may have changed meanwhile.
+        proposal.check_nesting(&self.entities)?;
+        let Proposal { goal, profile, targets } = proposal;
+        let name = match goal {
+            Goal::Update { entity } => {
+                self.entities.get(entity).ok_or_else(not_found)?;
                 let parts = (&mut self.entities, &mut self.dispatch, &mut self.clients);
                 self.memberships.update(parts, (entity, request), (targets, profile), now);
                 return Ok(());
             }
-            Plan::Create { name } => name,
+            Goal::Create { name } => name,
         };
-        self.entities.check_nesting(&name, &targets)?;
         if profile.communication == Communication::Unicast {
             let mut entity = Entity::new(name, profile, Phase::Live, None);
             entity.members = entity.enlist(targets, None);
@@ -464,7 +340,7 @@ impl Manager {
         match owner {
             Owner::Query { query, slot } => {
                 let done = self.queries.end(&mut self.dispatch, (query, slot), answer, now);
-                self.on_finished(done);
+                self.clients.finish(&mut self.dispatch, done, Answer::Response);
             }
             Owner::Group { query } => {
                 let entity = self.queries.entity(query);
@@ -474,7 +350,7 @@ impl Manager {
                 if let Some(entity) = entity {
                     self.memberships.schedule(&self.entities, entity);
                 }
-                self.on_finished(done);
+                self.clients.finish(&mut self.dispatch, done, Answer::Response);
             }
             Owner::Check { check, slot } => {
                 let done = self.checks.end(&mut self.dispatch, (check, slot), message, now);
@@ -484,37 +360,12 @@ impl Manager {
             }
             Owner::Watch { watch, slot } => {
                 let finished = self.watches.end((watch, slot), message, now);
-                self.on_shown(finished);
+                self.clients.finish(&mut self.dispatch, finished, Answer::Notification);
             }
             Owner::Membership { entity, member } => {
                 let parts = (&mut self.entities, &mut self.dispatch, &mut self.clients);
                 self.memberships.end(parts, (entity, member), message, now);
             }
-        }
-    }
-    fn on_finished(&mut self, finished: impl IntoIterator<Item = Finished>) {
-        for (request, result) in finished {
-            let accept = self.clients.accept(request);
-            let response = match result {
-                Ok(answer) => response(&answer, accept),
-                Err(refusal) => refusal.into_response(),
-            };
-            self.clients.respond(&mut self.dispatch, request, response);
-        }
-    }
-    /// Answers clients that observe.
-    fn on_shown(&mut self, finished: Vec<Finished>) {
-        for (request, result) in finished {
-            let accept = self.clients.accept(request);
-            let response = match result {
-                Ok(answer) => {
-                    let mut response = response(&answer, accept);
-                    response.options.set_uint(OptionNumber::OBSERVE, REGISTER);
-                    response
-                }
-                Err(refusal) => refusal.into_response(),
-            };
-            self.clients.respond(&mut self.dispatch, request, response);
         }
     }
     fn on_input(&mut self, now: Instant, input: Input) -> Result<(), Rejected> {
@@ -532,12 +383,12 @@ impl Manager {
                 if let Some(Owner::Group { query }) = self.dispatch.owner(exchange.0) {
                     let parts = (&mut self.entities, &mut self.dispatch);
                     let done = self.queries.hear(parts, query, (&from, &message), now);
-                    self.on_finished(done);
+                    self.clients.finish(&mut self.dispatch, done, Answer::Response);
                 }
             }
             Input::Notification { exchange, message } => {
                 let finished = self.watches.hear(exchange.0, &message, now);
-                self.on_shown(finished);
+                self.clients.finish(&mut self.dispatch, finished, Answer::Notification);
             }
             Input::Over { exchange } | Input::Failed { exchange, .. }
                 if self.watches.on_over(exchange.0, now) => {}
@@ -566,15 +417,6 @@ impl Manager {
     }
 }
 
-/// 4.13: what is written goes to every member in a copy of its own.
-fn check_length(payload: &[u8]) -> Result<(), Refusal> {
-    if payload.len() <= WRITE_MAX {
-        return Ok(());
-    }
-    let detail = alloc::format!("{} octets; {WRITE_MAX} are allowed", payload.len());
-    Err(Refusal::new(Code::REQUEST_ENTITY_TOO_LARGE, "payload too long", detail))
-}
-
 impl Machine for Manager {
     type Input<'a> = Input;
     type Output = Output;
@@ -582,9 +424,9 @@ impl Machine for Manager {
     fn handle(&mut self, now: Instant, input: Input) -> Result<(), Rejected> {
         let result = self.on_input(now, input);
         let finished = self.queries.expire(&mut self.dispatch, now);
-        self.on_finished(finished);
+        self.clients.finish(&mut self.dispatch, finished, Answer::Response);
         let shown = self.watches.expire(&mut self.dispatch, now);
-        self.on_shown(shown);
+        self.clients.finish(&mut self.dispatch, shown, Answer::Notification);
         self.memberships.advance(&mut self.entities, &mut self.dispatch, now);
         self.dispatch.advance(now);
         self.commit(now);
