@@ -5,6 +5,7 @@ mod pair;
 use lowmesh_congestion::window::Phase;
 use lowmesh_tcp::{Input, Profile, SendCounters};
 use lowmesh_units::{Duration, Instant};
+use lowmesh_wire::tcp::{Control, Ends, Header, Segment};
 use pair::{Pair, fast};
 
 const SACK: Profile = Profile { mss: 512, ..Profile::LINUX };
@@ -125,4 +126,39 @@ fn much_reordering_causes_few_copies_and_no_timeout() {
     // A fifth of the segments is up to three round trips late.
     assert!(share < 0.15, "{counters:?}");
     assert_eq!(counters.timeouts, 0);
+}
+
+#[test]
+fn a_peer_that_acknowledges_half_a_segment_in_recovery_does_not_upset_the_counts() {
+    // The server gets nothing; its acknowledgements are written here.
+    let all: Vec<usize> = (0..100).collect();
+    let mut pair = sent(NO_SACK, 5_000, &all);
+    let (_, _, bytes) = pair.log.iter().rfind(|(_, end, _)| *end == 0).expect("it has sent");
+    let ends = Ends::V4([10, 9, 0, 2], [10, 9, 0, 1]);
+    let last = Segment::parse(&ends, bytes).expect("our own octets").header;
+    let base = last.sequence.wrapping_sub(4_500);
+    let mut acknowledge = |octets: u32| {
+        let header = Header {
+            source_port: 5_683,
+            destination_port: 40_000,
+            sequence: last.acknowledgment,
+            acknowledgment: base.wrapping_add(octets),
+            control: Control { ack: true, ..Control::default() },
+            window: 30_000,
+            ..Header::default()
+        };
+        pair.now += Duration::from_millis(10);
+        pair.input(0, Input::Segment { header: &header, payload: &[] });
+        pair.ends[0].connection.sending().expect("it is open")
+    };
+    // The first one brings the window, three are duplicates.
+    for _ in 0..4 {
+        acknowledge(0);
+    }
+    assert_eq!(acknowledge(0).phase, Phase::Recovery);
+    // Half of the first of two segments that left together.
+    assert_eq!(acknowledge(1_250).phase, Phase::Recovery);
+    let sending = acknowledge(2_000);
+    assert!(sending.lost <= sending.out, "{sending:?}");
+    assert_eq!((acknowledge(5_000).lost, acknowledge(5_000).out), (0, 0));
 }

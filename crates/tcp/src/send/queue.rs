@@ -111,7 +111,9 @@ impl Queue {
         if first.octets() == octets.min(end - first.start) {
             return;
         }
-        for _ in &unit {
+        for sent in &unit {
+            self.lost -= u32::from(sent.is_lost);
+            self.retransmitted -= u32::from(sent.is_retransmitted);
             self.segments.remove(index);
         }
         let mut start = first.start;
@@ -126,13 +128,9 @@ impl Queue {
             pieces += 1;
             start = piece_end;
         }
-        if first.is_lost {
-            self.lost = (self.lost + pieces as u32).saturating_sub(unit.len() as u32);
-        }
-        if first.is_retransmitted {
-            self.retransmitted =
-                (self.retransmitted + pieces as u32).saturating_sub(unit.len() as u32);
-        }
+        // All pieces have the marks of the first segment.
+        self.lost += if first.is_lost { pieces as u32 } else { 0 };
+        self.retransmitted += if first.is_retransmitted { pieces as u32 } else { 0 };
     }
     /// A number for the next unit.
     pub(super) const fn next_unit(&mut self) -> u64 {
