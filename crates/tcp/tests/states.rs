@@ -143,6 +143,90 @@ fn a_segment_with_an_old_timestamp_is_dropped_and_answered() {
     assert_eq!(pair.ends[1].received, b"new");
 }
 
+/// A server that has answered the SYN of a client, and the header with which the client finishes the handshake.
+fn half_open() -> (Pair, Header) {
+    let mut pair = Pair::new([Profile::LINUX; 2], fast(0.0), 1);
+    pair.ends[1].closes = false;
+    pair.input(1, Input::Listen);
+    let syn = Header {
+        source_port: 40_000,
+        destination_port: 5_683,
+        sequence: 1_000,
+        control: Control { syn: true, ..Control::default() },
+        window: 1_000,
+        ..Header::default()
+    };
+    forge(&mut pair, syn, &[]);
+    let next = next_of_client(&pair);
+    (pair, next)
+}
+
+#[test]
+fn the_last_segment_of_a_handshake_lies_in_the_window_or_opens_nothing() {
+    for offset in [1_u32.wrapping_neg(), 100_u32.wrapping_neg(), 70_000, 1 << 31] {
+        let (mut pair, mut last) = half_open();
+        let exact = last.sequence;
+        last.sequence = exact.wrapping_add(offset);
+        let sent = count_from(&pair, 1);
+        forge(&mut pair, last, &[]);
+        assert_eq!(pair.ends[1].connection.state(), State::SynReceived, "{offset}");
+        // RFC 9293 s3.10.7.4: an acknowledgement tells the peer what is expected.
+        assert_eq!(count_from(&pair, 1), sent + 1);
+        let challenge = last_from(&pair, 1);
+        let ack = Control { ack: true, ..Control::default() };
+        assert_eq!((challenge.acknowledgment, challenge.control), (exact, ack));
+        assert_eq!(challenge.sequence, last.acknowledgment);
+        last.sequence = exact;
+        forge(&mut pair, last, &[]);
+        assert_eq!(pair.ends[1].connection.state(), State::Established);
+    }
+    // An octet that is old in front of one that is new.
+    let (mut pair, mut last) = half_open();
+    last.sequence = last.sequence.wrapping_sub(1);
+    forge(&mut pair, last, b"-n");
+    assert_eq!(pair.ends[1].received, b"n");
+}
+
+#[test]
+fn a_timestamp_no_longer_protects_after_24_days_and_the_next_one_does() {
+    let mut pair = established(Profile::LINUX);
+    let mut data = next_of_client(&pair);
+    let echoed = last_from(&pair, 1).options.timestamps.expect("timestamps").echo;
+    let timestamps = |value| Some(lowmesh_wire::tcp::Timestamps { value, echo: 0 });
+    let other = echoed.wrapping_sub(1_000_000);
+    data.options.timestamps = timestamps(other);
+    pair.now += Duration::from_secs(24 * 24 * 3_600);
+    forge(&mut pair, data, b"after a month");
+    assert_eq!(pair.ends[1].received, b"after a month");
+    // RFC 7323 s5.5: from here on it is the one that is echoed and compared with.
+    data.sequence = last_from(&pair, 1).acknowledgment;
+    data.options.timestamps = timestamps(other.wrapping_sub(1));
+    forge(&mut pair, data, b", old");
+    assert_eq!(pair.ends[1].received, b"after a month");
+    assert_eq!(last_from(&pair, 1).options.timestamps.expect("timestamps").echo, other);
+}
+
+#[test]
+fn an_old_segment_does_not_close_the_window() {
+    for (age, payload, closes) in [(0, "", true), (4, "news!", false)] {
+        let mut pair = established(Profile { timestamps: false, ..Profile::LINUX });
+        for part in ["n", "ews"] {
+            let data = next_of_client(&pair);
+            forge(&mut pair, data, part.as_bytes());
+            pair.run(pair.now + Duration::from_secs(1));
+        }
+        // The older one left before the data; its last octet makes it acceptable.
+        let mut closed = next_of_client(&pair);
+        closed.window = 0;
+        closed.sequence = closed.sequence.wrapping_sub(age);
+        forge(&mut pair, closed, payload.as_bytes());
+        pair.run(pair.now + Duration::from_secs(1));
+        let sent = count_from(&pair, 1);
+        pair.input(1, Input::Write(b"answer"));
+        assert_eq!(count_from(&pair, 1) - sent, usize::from(!closes), "{age}");
+    }
+}
+
 #[test]
 fn both_ends_may_open_at_once() {
     let mut pair = Pair::new([Profile::LINUX; 2], fast(0.0), 1);

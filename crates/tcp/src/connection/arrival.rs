@@ -12,7 +12,7 @@ use crate::send::Acknowledgement;
 impl Connection {
     pub(super) fn on_segment(&mut self, header: &Header, payload: &[u8], now: Instant) {
         if self.state == State::SynReceived {
-            if !self.on_segment_in_syn_received(header, now) {
+            if !self.on_segment_in_syn_received(header, payload, now) {
                 return;
             }
         } else if !self.is_acceptable(header, payload, now) {
@@ -29,7 +29,12 @@ impl Connection {
         }
     }
     /// Our SYN is not acknowledged yet; true when it is now.
-    fn on_segment_in_syn_received(&mut self, header: &Header, now: Instant) -> bool {
+    fn on_segment_in_syn_received(
+        &mut self,
+        header: &Header,
+        payload: &[u8],
+        now: Instant,
+    ) -> bool {
         let position = self.peer_position(header.sequence, 1);
         if header.control.rst {
             if position == 1 {
@@ -51,7 +56,12 @@ impl Connection {
             self.emit_reset(header.acknowledgment);
             return false;
         }
-        if position > 1 + i64::from(self.config.profile.receive_window_octets) {
+        // RFC 9293 s3.10.7.4: a number outside of the window opens nothing. The SYN of an answer stands before it.
+        let first = 1 - i64::from(header.control.syn);
+        let end = position + i64::from(header.control.syn) + payload.len() as i64;
+        let last = 1 + i64::from(self.config.profile.receive_window_octets);
+        if position > last || (position < first && end <= 1) {
+            self.emit_challenge(now);
             return false;
         }
         self.establish(header, now);
@@ -121,15 +131,16 @@ impl Connection {
         let is_old = (timestamps.value.wrapping_sub(recent) as i32) < 0;
         self.agreed.timestamps && is_old && !header.control.rst && now.since(at) < PAWS_AGE
     }
-    /// RFC 7323 s4.3: the timestamp of a segment at the left edge is echoed.
+    /// RFC 7323 s4.3: the timestamp of a segment at the left edge is echoed; s5.5: any timestamp after 24 days.
     fn remember_timestamp(&mut self, header: &Header, now: Instant) {
         let Some(timestamps) = header.options.timestamps.filter(|_| self.agreed.timestamps) else {
             return;
         };
         let Some(flow) = &self.flow else { return };
         let acknowledged = flow.receiver.acknowledged();
-        let is_newer =
-            self.recent.is_none_or(|(recent, _)| timestamps.value.wrapping_sub(recent) as i32 >= 0);
+        let is_newer = self.recent.is_none_or(|(recent, at)| {
+            timestamps.value.wrapping_sub(recent) as i32 >= 0 || now.since(at) >= PAWS_AGE
+        });
         if self.peer_position(header.sequence, acknowledged) <= acknowledged && is_newer {
             self.recent = Some((timestamps.value, now));
         }

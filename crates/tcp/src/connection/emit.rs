@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use lowmesh_units::Instant;
 use lowmesh_wire::tcp::{Control, Header, Options, SACK_BLOCKS_MAX, SackBlock, Timestamps};
 
-use super::{Connection, Flow, Output, Transmit};
+use super::{Connection, Flow, Output, State, Transmit};
 use crate::params::CHALLENGE_ACK_GAP;
 use crate::send;
 
@@ -59,9 +59,17 @@ impl Connection {
     }
     /// An acknowledgement without data.
     pub(super) fn emit_ack(&mut self, now: Instant) {
-        if let Some(flow) = &self.flow {
-            let next = flow.sender.next();
-            self.emit(next, Vec::new(), Control { ack: true, ..Control::default() }, now);
+        let control = Control { ack: true, ..Control::default() };
+        if let Some(next) = self.flow.as_ref().map(|flow| flow.sender.next()) {
+            self.emit(next, Vec::new(), control, now);
+        } else if self.state == State::SynReceived {
+            let shift = self.agreed.shifts.map_or(0, |(_, own)| own);
+            let window = self.config.profile.receive_window_octets >> shift;
+            let mut header = self.header(self.sequence(1), control);
+            header.acknowledgment = self.agreed.irs.wrapping_add(1);
+            header.window = u16::try_from(window).unwrap_or(u16::MAX);
+            header.options.timestamps = self.agreed.timestamps.then(|| self.timestamps(now));
+            self.push(header, Vec::new());
         }
     }
     /// Answers a segment that may be forged, or was not for this window (RFC 5961 s3 to s5), at a bounded rate (s7).

@@ -71,7 +71,8 @@ impl Sender {
             self.send_new(now);
         }
     }
-    /// RFC 9293 s3.10.7.4: a segment updates the window if it is not older than the last one that did.
+    /// RFC 9293 s3.10.7.4: a segment updates the window if it is not older than the last one that did. Of two segments
+    /// with the same numbers, the larger window counts, or a closed one (Linux, tcp_may_update_window).
     fn update_peer_window(&mut self, ack: &Acknowledgement<'_>, finding: &mut Finding) {
         let is_newer = ack.position > self.una
             || ack.segment > self.window_segment
@@ -83,7 +84,7 @@ impl Sender {
             self.window_segment = ack.segment;
             self.peer_window = ack.window;
             self.peer_window_max = self.peer_window_max.max(ack.window);
-        } else if ack.window == 0 {
+        } else if ack.window == 0 && ack.segment == self.window_segment {
             self.peer_window = 0;
             finding.is_no_duplicate = true;
         }
