@@ -18,6 +18,9 @@ pub const RETRIES_MAX: u32 = 15;
 pub const SYN_RETRIES_MAX: u32 = 6;
 /// First timeouts of a SYN that do not back off: Linux 6.5 (tcp_syn_linear_timeouts), 4.
 pub const SYN_LINEAR_TIMEOUTS: u32 = 4;
+/// Octets that a listener sends to an address that is not proven, for each octet from there: ours, 3 like
+/// RFC 9000 s8.1 for QUIC; no RFC bounds this for TCP. Beyond it no SYN with ACK leaves until the peer repeats its SYN.
+pub const UNPROVEN_ANSWER_FACTOR: usize = 3;
 /// Initial window: RFC 6928 s2, 10 segments.
 pub const INITIAL_WINDOW_SEGMENTS: u32 = 10;
 /// Segments that leave before pacing begins: Linux, 10.

@@ -147,6 +147,8 @@ fn a_segment_with_an_old_timestamp_is_dropped_and_answered() {
 fn half_open() -> (Pair, Header) {
     let mut pair = Pair::new([Profile::LINUX; 2], fast(0.0), 1);
     pair.ends[1].closes = false;
+    // What the server sends gets lost: the client is written here.
+    pair.pause = Some((Instant::ZERO, Instant::from_secs(10_000)));
     pair.input(1, Input::Listen);
     let syn = Header {
         source_port: 40_000,
@@ -185,6 +187,25 @@ fn the_last_segment_of_a_handshake_lies_in_the_window_or_opens_nothing() {
     last.sequence = last.sequence.wrapping_sub(1);
     forge(&mut pair, last, b"-n");
     assert_eq!(pair.ends[1].received, b"n");
+}
+
+#[test]
+fn an_address_that_is_not_proven_gets_at_most_three_times_its_octets() {
+    let (mut pair, _) = half_open();
+    pair.run(Instant::from_secs(10));
+    // A SYN without options has 20 octets; its answer has the MSS, and 24.
+    let answers: Vec<u64> =
+        pair.log.iter().map(|(at, ..)| at.as_secs_f64().round() as u64).collect();
+    assert_eq!(answers, [1, 2], "two answers, and a third one would pass 60 octets");
+    // A repeated SYN brings 20 octets, so three more answers fit: one now, and two by the timer.
+    let mut syn = next_of_client(&pair);
+    syn.sequence = syn.sequence.wrapping_sub(1);
+    syn.control = Control { syn: true, ..Control::default() };
+    forge(&mut pair, syn, &[]);
+    pair.run(Instant::from_secs(600));
+    let octets: usize = pair.log.iter().map(|(_, _, bytes)| bytes.len()).sum();
+    assert_eq!((octets, pair.log.len()), (5 * 24, 5));
+    assert_eq!(pair.ends[1].ending, Some(Ending::TimedOut), "after the time of six repeats");
 }
 
 #[test]

@@ -35,6 +35,9 @@ impl Connection {
         payload: &[u8],
         now: Instant,
     ) -> bool {
+        if let Some(unproven) = &mut self.unproven {
+            unproven.received += header.octets() + payload.len();
+        }
         let position = self.peer_position(header.sequence, 1);
         if header.control.rst {
             if position == 1 {

@@ -52,7 +52,7 @@ impl Connection {
                     self.outputs.push(Output::Segment(reset));
                 }
             }
-            State::Listen => self.on_segment_in_listen(header, now),
+            State::Listen => self.on_segment_in_listen(header, payload, now),
             State::SynSent => {
                 self.on_segment_in_syn_sent(header, now);
             }

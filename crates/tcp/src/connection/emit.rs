@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use lowmesh_units::Instant;
 use lowmesh_wire::tcp::{Control, Header, Options, SACK_BLOCKS_MAX, SackBlock, Timestamps};
 
-use super::{Connection, Flow, Output, State, Transmit};
-use crate::params::CHALLENGE_ACK_GAP;
+use super::{Connection, Flow, Output, State, Transmit, Unproven};
+use crate::params::{CHALLENGE_ACK_GAP, UNPROVEN_ANSWER_FACTOR};
 use crate::send;
 
 /// Octets of the SACK option with its padding, and of a block in it (RFC 2018 s3).
@@ -27,9 +27,13 @@ impl Connection {
         Timestamps { value: send::clock(self.clock_offset, now), echo }
     }
     fn push(&mut self, header: Header, payload: Vec<u8>) {
+        if let Some(unproven) = &mut self.unproven {
+            unproven.sent += header.octets() + payload.len();
+        }
         self.outputs.push(Output::Segment(Transmit { header, payload }));
     }
-    /// A SYN, with ACK when the peer's SYN is known. The options of an answer are those that the peer offered.
+    /// A SYN, with ACK when the peer's SYN is known. The options of an answer are those that the peer offered. An answer
+    /// that is too much for an address that is not proven does not leave.
     pub(super) fn emit_syn(&mut self, answers: bool, now: Instant) {
         let profile = self.config.profile;
         let offers = |own: bool, peer: bool| own && (!answers || peer);
@@ -50,7 +54,13 @@ impl Connection {
             timestamps: timestamps.then(|| self.timestamps(now)),
             ..Options::default()
         };
-        self.push(header, Vec::new());
+        let octets = header.octets();
+        let has_room = |one: Unproven| {
+            one.sent + octets <= UNPROVEN_ANSWER_FACTOR.saturating_mul(one.received)
+        };
+        if self.unproven.is_none_or(has_room) {
+            self.push(header, Vec::new());
+        }
     }
     /// A reset at `sequence`, for a segment that this connection does not want.
     pub(super) fn emit_reset(&mut self, sequence: u32) {

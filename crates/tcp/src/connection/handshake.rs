@@ -4,7 +4,7 @@ use lowmesh_machine::Rejected;
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::tcp::Header;
 
-use super::{Agreed, Connection, Ending, Flow, Output, State, Syn};
+use super::{Agreed, Connection, Ending, Flow, Output, State, Syn, Unproven};
 use crate::acks::Acks;
 use crate::params::{
     MSS_DEFAULT, MSS_MIN, RTO_MAX, SYN_LINEAR_TIMEOUTS, SYN_RETRIES_MAX, WINDOW_SCALE_MAX,
@@ -53,7 +53,7 @@ impl Connection {
         self.emit_syn(self.state == State::SynReceived, now);
     }
     /// RFC 9293 s3.10.7.2.
-    pub(super) fn on_segment_in_listen(&mut self, header: &Header, now: Instant) {
+    pub(super) fn on_segment_in_listen(&mut self, header: &Header, payload: &[u8], now: Instant) {
         if header.control.rst {
             return;
         }
@@ -63,6 +63,8 @@ impl Connection {
             self.config.remote_port = header.source_port;
             self.take_syn(header, now);
             self.state = State::SynReceived;
+            let received = header.octets() + payload.len();
+            self.unproven = Some(Unproven { received, sent: 0 });
             self.send_first_syn(true, now);
         }
     }
@@ -120,6 +122,7 @@ impl Connection {
     /// The peer has acknowledged our SYN.
     pub(super) fn establish(&mut self, header: &Header, now: Instant) {
         let Some(syn) = self.syn.take() else { return };
+        self.unproven = None;
         let agreed = self.agreed;
         let options_octets = if agreed.timestamps { 12 } else { 0 };
         let segment_octets = u32::from(agreed.mss) - options_octets;

@@ -13,6 +13,12 @@ pub(super) struct Watch {
     probes: u32,
 }
 
+impl Watch {
+    pub(super) const fn heard(&self) -> Instant {
+        self.heard
+    }
+}
+
 impl Connection {
     /// A segment of the peer came.
     pub(super) const fn hear(&mut self, now: Instant) {

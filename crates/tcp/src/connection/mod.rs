@@ -201,6 +201,13 @@ struct Syn {
     deadline: Instant,
 }
 
+/// Octets of segments that a listener exchanged with a peer whose address is not proven: anybody may have sent the SYN.
+#[derive(Clone, Copy, Debug, Default)]
+struct Unproven {
+    received: usize,
+    sent: usize,
+}
+
 /// What the SYNs said.
 #[derive(Clone, Copy, Debug, Default)]
 struct Agreed {
@@ -221,6 +228,8 @@ pub struct Connection {
     iss: u32,
     clock_offset: u32,
     syn: Option<Syn>,
+    /// While a listener waits for the end of a handshake.
+    unproven: Option<Unproven>,
     agreed: Agreed,
     flow: Option<Flow>,
     /// What the sender had counted when it ended.
@@ -246,6 +255,7 @@ impl Connection {
             iss: initial.sequence,
             clock_offset: initial.clock,
             syn: None,
+            unproven: None,
             agreed: Agreed::default(),
             flow: None,
             final_counters: SendCounters::default(),
@@ -256,6 +266,10 @@ impl Connection {
             time_wait: None,
             outputs: Outbox::new(),
         })
+    }
+    /// When the last segment came from the peer that this connection took.
+    pub const fn last_heard(&self) -> Instant {
+        self.watch.heard()
     }
     /// Its state.
     pub const fn state(&self) -> State {
