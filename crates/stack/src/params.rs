@@ -1,5 +1,6 @@
 //! Numbers of a node that belong to none of its layers, each with its source, unit and bounds.
 
+use lowmesh_tcp::KeepAlive;
 use lowmesh_units::Duration;
 
 pub use lowmesh_ipv6::params::ECHO_PORT;
@@ -27,6 +28,13 @@ pub const STREAMS_MAX: usize = 2048;
 
 /// TCP connections of one node with one address: ours, a few behind each other.
 pub const STREAMS_PER_ADDRESS: usize = 4;
+
+/// Time in FIN-WAIT-2 after which a connection that the node has closed ends: Linux (tcp_fin_timeout), 60 s.
+pub const STREAM_FIN_WAIT: Duration = Duration::from_secs(60);
+
+/// Silence after which a peer that the node did not call is asked whether it is there, and the probes: RFC 9293 s3.8.4
+/// and Linux, 2 h, then nine probes 75 s apart.
+pub const STREAM_KEEP_ALIVE: KeepAlive = KeepAlive::LINUX;
 
 /// Octets of a TCP connection that wait for room in its send buffer: ours, 256 KiB, twice the buffer of a Linux host.
 pub const STREAM_WAITING_OCTETS: usize = 256 * 1024;

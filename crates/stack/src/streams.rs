@@ -14,11 +14,15 @@
 //!
 //! | bound | total | share of a peer's address | the next one |
 //! |---|---|---|---|
-//! | connections | [`StreamLimits::connections_max`] | [`StreamLimits::connections_per_address`] | a SYN gets a reset, an own request fails |
-//! | handshakes that a peer has not finished | a quarter of all, at least 16 | as for connections | replaces the oldest |
+//! | connections | [`StreamLimits::connections_max`] | [`StreamLimits::connections_per_address`] | an own request fails; a SYN gets a reset, or beyond a share replaces another one of its address |
+//! | handshakes that a peer has not finished | a quarter of all, at least 16 | as for connections, and one | replaces the oldest |
 //! | octets that wait for a send buffer | [`StreamLimits::waiting_octets_max`] a connection | its own connection | the connection is aborted |
 //! | buffers of a connection | those of its [`Profile`] | its own connection | see `lowmesh-tcp` |
 //! | octets that all hold | [`StreamLimits::octets_max`] | [`StreamLimits::octets_per_address`] | see `bounds` |
+//!
+//! A peer that is gone keeps its place until keep-alive gives it up, or for a minute in FIN-WAIT-2. A peer that was restarted
+//! gets through at once: beyond the share of an address, a SYN replaces the oldest unfinished handshake of that address, and
+//! the end of a handshake, which proves the address, the established connection that has been silent longest.
 //!
 //! An accepted connection is not read while half of its waiting octets are taken, so a peer that asks and does not read
 //! the answers is slowed down by its own window.
@@ -28,7 +32,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use lowmesh_ipv6::event::Segment as Received;
-use lowmesh_machine::{DropReason, Machine as _, Outbox, debug_assert_accepted};
+use lowmesh_machine::{DropReason, Machine as _, Outbox, debug_assert_accepted, earliest};
 pub use lowmesh_tcp::SendCounters;
 use lowmesh_tcp::{
     Config, ConfigError, Connection, Ending, InitialNumbers, Input, Output as Done, Profile, State,
@@ -39,7 +43,7 @@ use lowmesh_wire::ipv6::Address;
 use lowmesh_wire::tcp::{Ends, Header, Segment};
 
 use crate::event::{Class, Peer};
-use crate::params::{COAP_PORT, EPHEMERAL_PORTS};
+use crate::params::{COAP_PORT, EPHEMERAL_PORTS, STREAM_FIN_WAIT, STREAM_KEEP_ALIVE};
 
 pub use bounds::StreamLimits;
 
@@ -86,6 +90,8 @@ struct Stream {
     waiting: VecDeque<u8>,
     /// It is to be closed when they have left.
     closes: bool,
+    /// When it ends for lack of the peer's FIN.
+    fin_wait: Option<Instant>,
     /// Octets that it held when it was last quiet.
     held: usize,
     /// When the part is to call it.
@@ -186,7 +192,9 @@ impl Streams {
     /// Calls every connection whose deadline has come.
     pub fn deadline(&mut self, now: Instant) {
         while let Some((_, peer)) = self.deadlines.first().copied().filter(|(due, _)| *due <= now) {
-            self.input(now, peer, Input::Deadline);
+            let fin_wait = self.all.get(&peer).and_then(|stream| stream.fin_wait);
+            let is_over = fin_wait.is_some_and(|at| at <= now);
+            self.input(now, peer, if is_over { Input::Abort } else { Input::Deadline });
         }
     }
     /// A segment came to this node.
@@ -226,10 +234,13 @@ impl Streams {
     fn accepts(&self, own_port: u16, peer: Peer, header: &Header) -> bool {
         let control = header.control;
         let opens = control.syn && !control.ack && !control.rst;
-        opens && own_port == COAP_PORT && !self.all.contains_key(&peer) && self.takes(peer)
+        opens && own_port == COAP_PORT && !self.all.contains_key(&peer) && self.takes_call(peer)
     }
     /// Notes a connection whose handshake begins. The oldest ones give way; their peers get a reset if they go on.
     fn admit_half_open(&mut self, now: Instant, peer: Peer) {
+        if let Some(displaced) = self.displaced(peer) {
+            self.remove(displaced);
+        }
         while self.half_open.len() >= self.limits.half_open_max() {
             let Some((_, oldest)) = self.half_open.pop_first() else { break };
             self.remove(oldest);
@@ -262,14 +273,23 @@ impl Streams {
         let (own_address, own_port) = own;
         let ends = Ends::V6(own_address, peer.0);
         let numbers = InitialNumbers::of(&self.secret, &ends, (own_port, peer.1), now);
-        let config =
-            Config { initial: Some(numbers), ..Config::new(self.profile, own_port, peer.1) };
+        let asks = if is_own { None } else { Some(STREAM_KEEP_ALIVE) };
+        let profile = Profile { keep_alive: self.profile.keep_alive.or(asks), ..self.profile };
+        let config = Config { initial: Some(numbers), ..Config::new(profile, own_port, peer.1) };
         let connection = Connection::new(config, &mut self.rng).expect("the profile was checked");
         let connection = Box::new(connection);
-        let (waiting, closes, held, due) = (VecDeque::new(), false, 0, None);
-        let since = now;
-        let stream =
-            Stream { connection, own_address, own_port, since, is_own, waiting, closes, held, due };
+        let stream = Stream {
+            connection,
+            own_address,
+            own_port,
+            since: now,
+            is_own,
+            waiting: VecDeque::new(),
+            closes: false,
+            fin_wait: None,
+            held: 0,
+            due: None,
+        };
         self.all.insert(peer, stream);
     }
     fn remove(&mut self, peer: Peer) {
@@ -292,12 +312,14 @@ impl Streams {
     fn settle(&mut self, now: Instant, peer: Peer) {
         while let Some(stream) = self.all.get_mut(&peer) {
             if let Some(done) = stream.connection.poll_output() {
-                self.take(peer, done);
+                self.take(now, peer, done);
             } else if !stream.advance(now, self.limits.waiting_octets_max) {
                 let held = stream.waiting.len() + stream.connection.held();
                 self.held = self.held - stream.held + held;
                 stream.held = held;
-                let due = stream.connection.next_deadline();
+                let rests = stream.connection.state() == State::FinWait2;
+                stream.fin_wait = rests.then(|| stream.fin_wait.unwrap_or(now + STREAM_FIN_WAIT));
+                let due = earliest(stream.connection.next_deadline(), stream.fin_wait);
                 if due != stream.due {
                     let old = core::mem::replace(&mut stream.due, due);
                     old.map(|old| self.deadlines.remove(&(old, peer)));
@@ -307,7 +329,7 @@ impl Streams {
             }
         }
     }
-    fn take(&mut self, peer: Peer, done: Done) {
+    fn take(&mut self, now: Instant, peer: Peer, done: Done) {
         match done {
             Done::Segment(segment) => {
                 let Some(stream) = self.all.get(&peer) else { return };
@@ -320,6 +342,9 @@ impl Streams {
                     self.half_open.remove(&(stream.since, peer));
                 }
                 self.outbox.push(Output::Connected { peer });
+                if let Some(surplus) = self.surplus(peer) {
+                    self.input(now, surplus, Input::Abort);
+                }
             }
             Done::Data(octets) => self.outbox.push(Output::Octets { peer, octets }),
             Done::Closed(ending) => {

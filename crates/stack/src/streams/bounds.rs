@@ -52,9 +52,44 @@ impl Default for StreamLimits {
 impl Streams {
     /// Whether there is room for one more connection with the address of a peer.
     pub(super) fn takes(&self, peer: Peer) -> bool {
-        let of_address = self.all.range(of(peer.0)).count();
         self.all.len() < self.limits.connections_max
-            && of_address < self.limits.connections_per_address
+            && self.count_of(peer.0) < self.limits.connections_per_address
+    }
+    /// Whether there is room for a connection that a peer opens. Beyond the share of its address, another one of that
+    /// address gives way.
+    pub(super) fn takes_call(&self, peer: Peer) -> bool {
+        let gives_way =
+            || self.longest_silent(peer).is_some() || self.oldest_half_open(peer.0).is_some();
+        self.takes(peer) || self.all.len() < self.limits.connections_max && gives_way()
+    }
+    /// The unfinished handshake that gives way when `newcomer` begins one: a SYN proves no address, so it costs an
+    /// established connection nothing. While there is an established one to end later, one handshake may exceed the share.
+    pub(super) fn displaced(&self, newcomer: Peer) -> Option<Peer> {
+        let beyond = usize::from(self.longest_silent(newcomer).is_some());
+        let is_full = self.count_of(newcomer.0) >= self.limits.connections_per_address + beyond;
+        self.oldest_half_open(newcomer.0).filter(|_| is_full)
+    }
+    /// The connection that gives way when the handshake of `newcomer`, which proves its address, has ended.
+    pub(super) fn surplus(&self, newcomer: Peer) -> Option<Peer> {
+        let is_beyond = self.count_of(newcomer.0) > self.limits.connections_per_address;
+        is_beyond.then(|| self.longest_silent(newcomer).unwrap_or(newcomer))
+    }
+    fn count_of(&self, address: Address) -> usize {
+        self.all.range(of(address)).count()
+    }
+    fn oldest_half_open(&self, address: Address) -> Option<Peer> {
+        self.half_open.iter().map(|(_, peer)| *peer).find(|peer| peer.0 == address)
+    }
+    /// The established connection that a peer at the address of `newcomer` opened and that has been silent longest.
+    fn longest_silent(&self, newcomer: Peer) -> Option<Peer> {
+        self.all
+            .range(of(newcomer.0))
+            .filter(|(peer, stream)| {
+                let is_half_open = self.half_open.contains(&(stream.since, **peer));
+                **peer != newcomer && !stream.is_own && !is_half_open
+            })
+            .min_by_key(|(_, stream)| stream.connection.last_heard())
+            .map(|(peer, _)| *peer)
     }
     /// Octets that the connections to and from an address hold.
     pub(super) fn held_by(&self, address: Address) -> usize {

@@ -149,3 +149,75 @@ fn half_open_connections_fill_a_quarter_of_the_table_and_the_oldest_gives_way() 
     assert_eq!(server.streams.counters().established, 2);
     assert!(server.gone.is_empty());
 }
+
+#[test]
+fn a_peer_that_was_restarted_replaces_the_longest_silent_connection_of_its_address() {
+    let mut server = Server::new(StreamLimits::default());
+    let old: Vec<Peer> = (1..=4).map(|port| peer(1, port)).collect();
+    let next: Vec<u32> = old.iter().map(|one| server.connect(*one)).collect();
+    server.connect(peer(2, 1));
+    // The first of them speaks again, so the second one has been silent longest.
+    server.segment(old[0], ACK, (1, next[0]), b"\0");
+    // A SYN alone, which anybody can forge, ends nothing, and more of them replace each other.
+    for port in 10..20 {
+        let answer = server.segment(peer(1, port), SYN, (0, 0), &[]).expect("a SYN-ACK");
+        assert!(answer.control.syn);
+        assert_eq!((server.streams.all.len(), server.gone.len()), (6, 0));
+    }
+    server.connect(peer(1, 99));
+    assert_eq!(&server.gone[..], &old[1..2]);
+    assert!(server.streams.all.contains_key(&peer(1, 99)));
+    assert!(server.streams.all.contains_key(&peer(2, 1)), "another address pays nothing");
+    for port in 100..110 {
+        server.connect(peer(1, port));
+        assert_eq!(server.streams.all.len(), 5);
+    }
+}
+
+#[test]
+fn a_share_of_own_connections_lets_nobody_in() {
+    let mut server = Server::new(StreamLimits::default());
+    for port in 1..=4 {
+        server.streams.open(server.now, OWN, peer(1, port));
+    }
+    server.drain();
+    let answer = server.segment(peer(1, 9), SYN, (0, 0), &[]).expect("an answer");
+    assert!(answer.control.rst);
+    assert!(server.gone.is_empty());
+}
+
+#[test]
+fn a_peer_that_vanished_is_asked_after_two_hours_and_then_given_up() {
+    let mut server = Server::new(StreamLimits::default());
+    let from = peer(1, 1);
+    server.connect(from);
+    let mut probes = 0;
+    while server.gone.is_empty() {
+        server.now = server.streams.next_deadline().expect("it watches its peer");
+        server.streams.deadline(server.now);
+        probes += u32::from(server.drain().is_some_and(|header| !header.control.rst));
+    }
+    assert_eq!((probes, &server.gone[..]), (9, &[from][..]));
+    let hours = server.now.as_secs_f64() / 3_600.0;
+    assert!((2.1..2.3).contains(&hours), "{hours}");
+    assert!(server.streams.all.is_empty());
+}
+
+#[test]
+fn a_peer_that_does_not_close_its_half_is_given_up_after_a_minute() {
+    let mut server = Server::new(StreamLimits::default());
+    let from = peer(1, 1);
+    let next = server.connect(from);
+    server.streams.close(server.now, from);
+    assert!(server.drain().expect("a FIN").control.fin);
+    server.segment(from, ACK, (1, next.wrapping_add(1)), &[]);
+    let closed = server.now;
+    // What the peer still sends buys it no more time.
+    server.now += lowmesh_units::Duration::from_secs(50);
+    server.segment(from, ACK, (1, next.wrapping_add(1)), b"\0");
+    server.now = closed + crate::params::STREAM_FIN_WAIT;
+    server.streams.deadline(server.now);
+    assert!(server.drain().expect("a reset").control.rst);
+    assert_eq!((&server.gone[..], server.streams.all.len()), (&[from][..], 0));
+    assert_eq!(server.streams.next_deadline(), None);
+}
