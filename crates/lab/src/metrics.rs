@@ -276,7 +276,7 @@ impl Metrics {
 
     /// Measures of mechanisms, which claims about them ask for. The table for people leaves them out; JSON and
     /// CSV have them.
-    pub const MECHANISMS: [&'static str; 28] = [
+    pub const MECHANISMS: [&'static str; 29] = [
         "queue_loss_share",
         "collision_share",
         "deaf_share",
@@ -299,6 +299,7 @@ impl Metrics {
         "gap_changes",
         "tcp_segments",
         "tcp_retransmissions",
+        "tcp_repeats",
         "tcp_first_recovery",
         "tcp_timeouts",
         "tcp_backoff_max",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lowmesh_sim::record::{Ending, Outcome, Transaction};
+use lowmesh_sim::record::{Ending, Outcome, StreamCounters, Transaction};
 use lowmesh_units::{Instant, NodeId};
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,9 @@ pub struct Transfers {
     /// Copies of TCP segments.
     #[serde(default)]
     pub tcp_retransmissions: Option<f64>,
+    /// Copies of TCP segments that arrived and brought no new octet.
+    #[serde(default)]
+    pub tcp_repeats: Option<f64>,
     /// Copies from a sender's first fast recovery to its second.
     #[serde(default)]
     pub tcp_first_recovery: Option<f64>,
@@ -74,11 +77,14 @@ impl Transfers {
     }
 
     fn add_streams(&mut self, outcome: &Outcome) {
-        let mut all: Option<lowmesh_sim::record::SendCounters> = None;
+        let mut all: Option<StreamCounters> = None;
         for streams in outcome.nodes.iter().filter_map(|node| node.streams) {
-            all.get_or_insert_default().merge(&streams.sent);
+            let all = all.get_or_insert_default();
+            all.sent.merge(&streams.sent);
+            all.repeats += streams.repeats;
         }
-        let Some(sent) = all else { return };
+        let Some(StreamCounters { sent, repeats, .. }) = all else { return };
+        self.tcp_repeats = Some(repeats as f64);
         self.tcp_segments = Some(sent.segments as f64);
         self.tcp_retransmissions = Some(sent.retransmissions as f64);
         self.tcp_first_recovery = Some(sent.first_recovery_copies as f64);
@@ -99,13 +105,14 @@ impl Transfers {
     }
 
     /// Every number with its name, in the order of reports.
-    pub const fn numbers(&self) -> [(&'static str, Option<f64>); 11] {
+    pub const fn numbers(&self) -> [(&'static str, Option<f64>); 12] {
         [
             ("completion_s", self.completion_s),
             ("completion_min_s", self.completion_min_s),
             ("completion_max_s", self.completion_max_s),
             ("tcp_segments", self.tcp_segments),
             ("tcp_retransmissions", self.tcp_retransmissions),
+            ("tcp_repeats", self.tcp_repeats),
             ("tcp_first_recovery", self.tcp_first_recovery),
             ("tcp_timeouts", self.tcp_timeouts),
             ("tcp_backoff_max", self.tcp_backoff_max),

@@ -73,6 +73,8 @@ pub struct StreamCounters {
     pub malformed: u64,
     /// Segments that were answered with a reset.
     pub refused: u64,
+    /// Segments with data of which every octet had arrived before.
+    pub repeats: u64,
     /// What the senders counted.
     pub sent: SendCounters,
 }
@@ -142,6 +144,7 @@ impl Streams {
         let mut counters = self.counters;
         for stream in self.all.values() {
             counters.sent.merge(&stream.connection.counters());
+            counters.repeats += stream.connection.repeats();
         }
         counters
     }
@@ -300,6 +303,7 @@ impl Streams {
         self.half_open.remove(&(stream.since, peer));
         self.held -= stream.held;
         self.counters.sent.merge(&stream.connection.counters());
+        self.counters.repeats += stream.connection.repeats();
     }
 
     /// Gives a connection an input that its state allows, and does what it wants.

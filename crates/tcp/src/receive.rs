@@ -49,6 +49,8 @@ pub(crate) struct Receiver {
     fin: Option<i64>,
     right_edge: i64,
     acknowledged: i64,
+    /// Segments with data that had all arrived before.
+    repeats: u64,
 }
 
 impl Receiver {
@@ -65,6 +67,7 @@ impl Receiver {
             fin: None,
             right_edge: 1 + i64::from(window_max),
             acknowledged: 1,
+            repeats: 0,
         }
     }
     /// The next position that is expected, behind the FIN once it came.
@@ -87,6 +90,10 @@ impl Receiver {
     /// Octets that it holds, read or not.
     pub(crate) fn held(&self) -> usize {
         self.buffer.len() + self.out_of_order.iter().map(|range| range.data.len()).sum::<usize>()
+    }
+    /// Segments with data of which every octet had arrived before.
+    pub(crate) const fn repeats(&self) -> u64 {
+        self.repeats
     }
     /// The window in octets. Its right edge never goes back, and forward by a segment at least (RFC 9293 s3.8.6.2.2).
     pub(crate) fn window(&mut self) -> i64 {
@@ -119,6 +126,7 @@ impl Receiver {
         let mut arrival = Arrival::default();
         if end + i64::from(fin) <= self.next {
             self.duplicate = (!data.is_empty()).then_some((start, end));
+            self.repeats += u64::from(!data.is_empty());
             arrival.wants_ack_now = true;
             return arrival;
         }
@@ -159,6 +167,7 @@ impl Receiver {
         let known = |range: &Range| range.start <= start && end <= range.end();
         if self.out_of_order.iter().any(known) {
             self.duplicate = Some((start, end));
+            self.repeats += 1;
             return;
         }
         let mut merged = Range { start, data: data.to_vec() };
@@ -250,10 +259,17 @@ mod tests {
     fn a_duplicate_is_reported_once() {
         let mut receiver = receiver();
         receiver.accept(1, b"abc", false);
+        receiver.accept(1, b"", true);
+        assert_eq!(receiver.repeats(), 0);
         assert!(receiver.accept(1, b"abc", false).wants_ack_now);
         assert_eq!(receiver.blocks().collect::<Vec<_>>(), [(1, 4)]);
         receiver.on_acknowledged();
         assert_eq!(receiver.blocks().count(), 0);
+        // Behind a hole, too; a segment with something new is none.
+        receiver.accept(8, b"hij", false);
+        receiver.accept(8, b"hi", false);
+        receiver.accept(8, b"hijk", false);
+        assert_eq!(receiver.repeats(), 2);
     }
 
     #[test]

@@ -234,6 +234,7 @@ pub struct Connection {
     flow: Option<Flow>,
     /// What the sender had counted when it ended.
     final_counters: SendCounters,
+    final_repeats: u64,
     /// The timestamp to echo, and when it came (RFC 7323 s4.3).
     recent: Option<(u32, Instant)>,
     closes_when_established: bool,
@@ -259,6 +260,7 @@ impl Connection {
             agreed: Agreed::default(),
             flow: None,
             final_counters: SendCounters::default(),
+            final_repeats: 0,
             recent: None,
             closes_when_established: false,
             challenge_after: Instant::ZERO,
@@ -291,6 +293,11 @@ impl Connection {
     /// What its sender has counted, also after the end.
     pub fn counters(&self) -> SendCounters {
         self.flow.as_ref().map_or(self.final_counters, |flow| flow.sender.counters())
+    }
+    /// Segments with data that came and of which every octet had arrived before: copies that were not needed. Also after
+    /// the end.
+    pub fn repeats(&self) -> u64 {
+        self.flow.as_ref().map_or(self.final_repeats, |flow| flow.receiver.repeats())
     }
     /// The sender, once the handshake is over.
     pub fn sending(&self) -> Option<SendSnapshot> {
@@ -351,6 +358,7 @@ impl Connection {
         self.syn = None;
         self.time_wait = None;
         self.final_counters = self.counters();
+        self.final_repeats = self.repeats();
         self.flow = None;
         self.outputs.push(Output::Closed(ending));
     }
