@@ -38,15 +38,17 @@ impl Routes {
     /// The next hop of every node that has a path to `to`, from the end backwards.
     fn search(&self, to: NodeId) -> BTreeMap<NodeId, Hop> {
         let (mut hops, mut open) = (BTreeMap::new(), VecDeque::from([to]));
+        // The first node on the wire reaches all others on it, so a later one has nothing to add.
+        let mut wired = Some(&self.wired);
         while let Some(node) = open.pop_front() {
             let lines = self.lines.iter().enumerate().filter_map(|(index, ends)| match *ends {
                 [near, far] if near == node => Some((far, Hop::Line(index))),
                 [near, far] if far == node => Some((near, Hop::Line(index))),
                 _ => None,
             });
-            let wired = self.wired.contains(&node).then_some(&self.wired);
-            let wired = wired.into_iter().flatten().map(|other| (*other, Hop::Wire(node)));
-            for (other, hop) in lines.chain(wired).collect::<Vec<_>>() {
+            let on_wire = wired.take_if(|wired| wired.contains(&node)).into_iter().flatten();
+            let on_wire = on_wire.map(|other| (*other, Hop::Wire(node)));
+            for (other, hop) in lines.chain(on_wire).collect::<Vec<_>>() {
                 if other != to && !hops.contains_key(&other) {
                     hops.insert(other, hop);
                     open.push_back(other);
@@ -74,5 +76,16 @@ mod tests {
         assert_eq!(next(4, 0), Some(Hop::Line(1)));
         assert_eq!(next(3, 0), Some(Hop::Line(0)));
         assert_eq!((next(0, 5), next(5, 0), next(1, 1)), (None, None, None));
+    }
+
+    #[test]
+    fn every_end_of_a_long_wire_is_one_step_away() {
+        let wired = (0..1_000).map(NodeId).collect();
+        let routes = Routes::new(vec![[NodeId(7), NodeId(5_000)]], wired);
+        for to in (0..1_000).step_by(100) {
+            let wire = Hop::Wire(NodeId(to));
+            assert_eq!(routes.next(NodeId(999), NodeId(to)), Some(wire));
+            assert_eq!(routes.next(NodeId(5_000), NodeId(to)), Some(Hop::Line(0)));
+        }
     }
 }
