@@ -2,6 +2,7 @@
 //! simulated time over the run's own wall time, memory the peak of the process.
 
 mod coap;
+mod flows;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -37,6 +38,19 @@ const SPEED: &[Row] = &[
         name: "lille-50, 512 octets",
         args: &["lille-50", "--set", "traffic.payload_bytes=512"],
         target: Some(500.0),
+    },
+    Row {
+        name: "nb-iot, a TCP flow",
+        args: &[
+            "nb-iot",
+            "--set",
+            "coap.transport=tcp",
+            "--set",
+            "traffic.start=1s",
+            "--set",
+            "duration=45s",
+        ],
+        target: Some(2000.0),
     },
 ];
 
@@ -92,16 +106,17 @@ const SCALING: &[Row] = &[
 /// How often a running row is looked at.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Runs the table; `--quick` leaves the scaling rows out; `codec`, `server` and `coap DIR` run those benches
-/// of CoAP instead.
+/// Runs the table; `--quick` leaves the scaling rows out. `flows` runs the table of TCP flows, and `codec`, `server`
+/// and `coap DIR` those benches of CoAP instead.
 pub fn run(args: &[String]) -> Result<()> {
     let quick = match args {
         [] => false,
         [flag] if flag == "--quick" => true,
         [what] if what == "codec" => return run_bench("lowmesh-wire", "coap"),
+        [what] if what == "flows" => return flows::run(&product::build()?),
         [what] if what == "server" => return run_bench("lowmesh-coap", "server"),
         [what, folder] if what == "coap" => return coap::run(Path::new(folder)),
-        other => bail!("unknown arguments {other:?}; allowed: --quick, codec, server, coap DIR"),
+        other => bail!("unknown arguments {other:?}; allowed: --quick, flows, codec, server, coap DIR"),
     };
     let binary = product::build()?;
     println!(
@@ -111,7 +126,7 @@ pub fn run(args: &[String]) -> Result<()> {
     let scaling = if quick { &[][..] } else { SCALING };
     let mut missed = 0;
     for row in SPEED.iter().chain(scaling) {
-        let measured = measure(&binary, row).with_context(|| row.name)?;
+        let measured = measured(&binary, row.args).with_context(|| row.name)?;
         println!("{}", line(row, &measured));
         missed += usize::from(!measured.holds(row));
     }
@@ -132,6 +147,10 @@ struct Measured {
     sim_s: f64,
     wall_s: f64,
     frames: f64,
+    /// Segments of TCP, where nodes use it.
+    segments: f64,
+    /// Requests without an answer at the end.
+    open: f64,
     /// Processor time and peak memory, where the system reports them.
     usage: Option<Usage>,
 }
@@ -156,7 +175,7 @@ impl Measured {
 fn line(row: &Row, measured: &Measured) -> String {
     let target = row.target.map_or("-".to_owned(), |target| format!("{target:.0}"));
     let (share, peak) = measured.usage.map_or(("-".to_owned(), "-".to_owned()), |usage| {
-        let share = usage.cpu_s * 1e6 / measured.frames.max(1.0);
+        let share = usage.cpu_s * 1e6 / measured.frames.max(measured.segments).max(1.0);
         (format!("{share:.2}"), format!("{:.1}", usage.peak_mb))
     });
     let missed = if measured.holds(row) { "" } else { "  missed" };
@@ -169,8 +188,9 @@ fn line(row: &Row, measured: &Measured) -> String {
     )
 }
 
-fn measure(binary: &PathBuf, row: &Row) -> Result<Measured> {
-    let args: Vec<&str> = row.args.iter().copied().chain(["--seeds", "1", "--jobs", "1"]).collect();
+/// Runs one seed of a scenario.
+fn measured(binary: &PathBuf, args: &[&str]) -> Result<Measured> {
+    let args: Vec<&str> = args.iter().copied().chain(["--seeds", "1", "--jobs", "1"]).collect();
     let (text, usage) = observe(product::run(binary, &args))?;
     let report: Value = serde_json::from_str(&text).context("the run did not write JSON")?;
     let run = &report["runs"][0];
@@ -181,6 +201,8 @@ fn measure(binary: &PathBuf, row: &Row) -> Result<Measured> {
         sim_s: number(run, "sim_s")?,
         wall_s: number(run, "wall_s")?,
         frames: number(&run["metrics"], "frames")?,
+        segments: run["metrics"]["tcp_segments"].as_f64().unwrap_or_default(),
+        open: number(&run["metrics"], "open")?,
         usage,
     })
 }
@@ -249,7 +271,8 @@ mod tests {
     fn a_row_holds_when_speed_and_memory_do() {
         let row = Row { name: "a", args: &[], target: Some(1000.0) };
         let usage = Some(Usage { cpu_s: 1.0, peak_mb: 20.0 });
-        let fast = Measured { sim_s: 3600.0, wall_s: 1.0, frames: 1e5, usage };
+        let (frames, segments, open) = (1e5, 0.0, 0.0);
+        let fast = Measured { sim_s: 3600.0, wall_s: 1.0, frames, segments, open, usage };
         assert!(fast.holds(&row));
         assert!(!Measured { wall_s: 4.0, ..fast }.holds(&row));
         let usage = Some(Usage { cpu_s: 1.0, peak_mb: 101.0 });
