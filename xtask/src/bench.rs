@@ -116,7 +116,9 @@ pub fn run(args: &[String]) -> Result<()> {
         [what] if what == "flows" => return flows::run(&product::build()?),
         [what] if what == "server" => return run_bench("lowmesh-coap", "server"),
         [what, folder] if what == "coap" => return coap::run(Path::new(folder)),
-        other => bail!("unknown arguments {other:?}; allowed: --quick, flows, codec, server, coap DIR"),
+        other => {
+            bail!("unknown arguments {other:?}; allowed: --quick, flows, codec, server, coap DIR")
+        }
     };
     let binary = product::build()?;
     println!(

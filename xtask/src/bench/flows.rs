@@ -43,7 +43,8 @@ pub(super) fn run(binary: &PathBuf) -> Result<()> {
 
 fn measure(binary: &PathBuf, flows: u32) -> Result<Measured> {
     let file = product::target()?.join(format!("bench-flows-{flows}.toml"));
-    fs::write(&file, scenario(flows)).with_context(|| format!("cannot write {}", file.display()))?;
+    fs::write(&file, scenario(flows))
+        .with_context(|| format!("cannot write {}", file.display()))?;
     let file = file.to_str().context("the path of the target folder is not UTF-8")?;
     let one = measured(binary, &[file])?;
     ensure!(one.open == 0.0, "{} requests have no answer; the link is too slow", one.open);
