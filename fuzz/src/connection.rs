@@ -57,7 +57,19 @@ fn cases() -> Vec<Vec<u8>> {
         ]
         .concat(),
         [&[3][..], &segment(0, 0, SYN, 0), &answer(0), &segment(0, 0, RST, 0), &wait].concat(),
+        recovery(),
     ]
+}
+
+/// Without SACK: a flight of which nothing arrives, duplicates, and acknowledgements of parts of segments.
+fn recovery() -> Vec<u8> {
+    let answer = |acknowledgment| step(0, 0, acknowledgment, ACK, 0);
+    let mut case = [&[3][..], &step(0, 0, 0, SYN, 0), &answer(0)].concat();
+    (0..8).for_each(|_| case.extend(step(2, 0, 0, 0, 255)));
+    for acknowledgment in [-2_040, -2_040, -2_040, -2_040, -1_674, -1_440, -800, 0] {
+        case.extend(answer(acknowledgment));
+    }
+    case
 }
 
 /// One connection, and what its last segment said.
