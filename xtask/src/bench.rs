@@ -52,6 +52,40 @@ const SPEED: &[Row] = &[
         ],
         target: Some(2000.0),
     },
+    Row {
+        name: "wilab-40, SMRF, 1 request/s",
+        args: &[
+            "wilab-40",
+            "--set",
+            "traffic.application=group",
+            "--set",
+            "traffic.sender=1",
+            "--set",
+            "traffic.group=ff1e::89:1",
+            "--set",
+            "traffic.members=[3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,\
+             23,24,25,26,27,28,29,30,31,32,33,34,35,36,37,38,39,40,41,42]",
+            "--set",
+            "entity=[]",
+            "--set",
+            "traffic.period=1s",
+        ],
+        target: Some(200.0),
+    },
+    // A query ends with its first answer, and all 40 members answer; a query that is still open delays the next.
+    Row {
+        name: "wilab-40, SMRF, 40 answers",
+        args: &[
+            "wilab-40",
+            "--set",
+            "groups.ect=multicast",
+            "--set",
+            "groups.arguments=enr=1",
+            "--set",
+            "traffic.period=1s",
+        ],
+        target: Some(200.0),
+    },
 ];
 
 /// The same load a node on ever larger grids. A frame is a cell in which something happens, so the column
