@@ -41,9 +41,9 @@ pub static B_MSF: Row<dyn SchedulingFunction> = Row {
             negotiated_length
                 .source("Righetti et al. 2023, table 1: L2; 47 and 101 were studied too"),
             watched("max_nec", set).source("Righetti et al. 2023, table 1: MAX_NEC"),
-            lim_high(set, "Use above which a cell to a parent or child is added, of `max_nec`")
+            lim_high(set, "A cell to a parent or child is added if more than this part of `max_nec` is in use")
                 .source(TABLE_1),
-            lim_low(set, "Use below which a cell to a parent or child is deleted, of `max_nec`")
+            lim_low(set, "A cell to a parent or child is deleted if less than this part of `max_nec` is in use")
                 .source(TABLE_1),
             cells_per_peer_max,
             max_num_tx,
@@ -79,9 +79,9 @@ pub static MSF: Row<dyn SchedulingFunction> = Row {
             autonomous_length.source(RFC),
             negotiated_length.source(RFC),
             watched("max_num_cells", set).source("RFC 9033 s14: MAX_NUM_CELLS"),
-            lim_high(set, "Use above which a cell is added, of `max_num_cells`")
+            lim_high(set, "A cell is added if more than this part of `max_num_cells` is in use")
                 .source("RFC 9033 s14: LIM_NUMCELLSUSED_HIGH"),
-            lim_low(set, "Use below which a cell is deleted, of `max_num_cells`")
+            lim_low(set, "A cell is deleted if less than this part of `max_num_cells` is in use")
                 .source("RFC 9033 s14: LIM_NUMCELLSUSED_LOW"),
             percent(
                 "lim_auto_rx",
@@ -242,7 +242,7 @@ const fn common(set: &MsfParams) -> [Parameter; 7] {
             "relocate_pdr",
             set.relocate_percent as u64,
             (1, 100),
-            "Difference in delivery ratio to the best cell above which a cell is moved",
+            "A cell is moved if its delivery ratio is lower than that of the best cell by more than this",
         )
         .source("RFC 9033 s14: RELOCATE_PDRTHRES"),
         Parameter::time("wait_min", wait_min, WAIT_MIN, HOUR, "Shortest wait after a busy response")
