@@ -10,6 +10,7 @@ mod alone;
 mod application;
 mod connection;
 mod conversation;
+mod group_security;
 mod hosts;
 mod link;
 mod mutation;
@@ -41,6 +42,7 @@ fn targets() -> Vec<Target> {
     let mut all = link::targets();
     all.extend(application::targets());
     all.extend(security::targets());
+    all.extend(group_security::targets());
     all.extend(conversation::targets());
     all.extend(connection::targets());
     all.extend(hosts::targets());

@@ -11,7 +11,7 @@ use crate::class::{self, Direction};
 use crate::context::{KidContext, SecurityContext};
 use crate::nonce::{Cipher, additional_data};
 use crate::params::{NONCE_LEN, TAG_LEN};
-use crate::{Header, PartialIv, ProtectError, ResponseError};
+use crate::{Header, PartialIv, ProtectError, Refusal, ResponseError};
 
 /// What ties responses to a request that was protected: to be kept as long as responses may come,
 /// and for an observation as long as that lasts (RFC 8613 s8).
@@ -104,12 +104,7 @@ impl SecurityContext {
             None => self.common_iv.nonce(self.sender_id, pending.partial_iv),
         };
         let aad = additional_data(self.sender_id, pending.partial_iv);
-        let opened =
-            open(&self.recipient, &nonce, &aad, outer).map_err(|failure| match failure {
-                Unopened::Forged => ResponseError::Forged,
-                Unopened::Malformed(error) => ResponseError::Malformed(error),
-                Unopened::Nested => ResponseError::NoResponse,
-            })?;
+        let opened = open(&self.recipient, &nonce, &aad, outer)?;
         if !opened.code.is_response() {
             return Err(ResponseError::NoResponse);
         }
@@ -239,8 +234,32 @@ pub(crate) fn assembled(
 /// Why a message stays closed.
 pub(crate) enum Unopened {
     Forged,
+    /// Of a group: its tag is right.
+    BadSignature,
     Malformed(lowmesh_wire::DecodeError),
     Nested,
+}
+
+impl From<Unopened> for Refusal {
+    fn from(failure: Unopened) -> Self {
+        match failure {
+            Unopened::Forged => Self::Forged,
+            Unopened::BadSignature => Self::BadSignature,
+            Unopened::Malformed(error) => Self::Malformed(error),
+            Unopened::Nested => Self::NoRequest,
+        }
+    }
+}
+
+impl From<Unopened> for ResponseError {
+    fn from(failure: Unopened) -> Self {
+        match failure {
+            Unopened::Forged => Self::Forged,
+            Unopened::BadSignature => Self::BadSignature,
+            Unopened::Malformed(error) => Self::Malformed(error),
+            Unopened::Nested => Self::NoResponse,
+        }
+    }
 }
 
 /// Opens a message: what was inside, with the options of Class U and the token of the outside.

@@ -59,6 +59,9 @@ pub enum Refusal {
     /// Its tag is wrong.
     #[error("the request does not verify")]
     Forged,
+    /// Its tag is right, and its signature is not that of its member: another holder of the group's secrets has made it.
+    #[error("the signature of the request is not that of its member")]
+    BadSignature,
     /// Its inside is not a request, or is protected again.
     #[error("the decrypted message is not a request")]
     NoRequest,
@@ -89,7 +92,9 @@ impl Refusal {
             Self::Malformed(_) | Self::Incomplete => (Code::BAD_OPTION, "Failed to decode COSE"),
             Self::UnknownContext => (Code::UNAUTHORIZED, "Security context not found"),
             Self::Replay => (Code::UNAUTHORIZED, "Replay detected"),
-            Self::Forged | Self::NoRequest => (Code::BAD_REQUEST, "Decryption failed"),
+            Self::Forged | Self::BadSignature | Self::NoRequest => {
+                (Code::BAD_REQUEST, "Decryption failed")
+            }
         };
         let mut response = StreamMessage::new(code);
         // RFC 8613 s7.4: Max-Age 0 tells proxies not to cache it.
@@ -112,6 +117,9 @@ pub enum ResponseError {
     /// The tag is wrong.
     #[error("the response does not verify")]
     Forged,
+    /// The tag is right, and the signature is not that of the member: another holder of the group's secrets has made it.
+    #[error("the signature of the response is not that of its member")]
+    BadSignature,
     /// A notification not newer than one before, or a second response.
     #[error("the response is a replay")]
     Replay,

@@ -1,4 +1,6 @@
-//! Numbers of RFC 8613, and the bounds that are ours.
+//! Numbers of RFC 8613 and RFC 10021, and the bounds that are ours.
+
+use lowmesh_units::Duration;
 
 /// oscore_version: RFC 8613 s5.4.
 pub const VERSION: u8 = 1;
@@ -67,3 +69,14 @@ pub const SECRET_LEN: usize = 32;
 pub const GROUP_MEMBERS_MAX: usize = 1024;
 /// Octets of an authentication credential; ours.
 pub const CREDENTIAL_LEN_MAX: usize = 1024;
+/// Forged signatures of one source that are checked at once, and how long until one more is; ours: an attacker gets as much
+/// work as one honest member that asks each second.
+pub const FORGED_BURST: u64 = 8;
+/// See [`FORGED_BURST`].
+pub const FORGED_INTERVAL: Duration = Duration::from_secs(1);
+/// The same for all sources without a valid signature; ours: eight checks a second cost some 1 % of a small processor.
+pub const FORGED_ALL_BURST: u64 = 64;
+/// See [`FORGED_ALL_BURST`].
+pub const FORGED_ALL_INTERVAL: Duration = Duration::from_millis(125);
+/// Sources whose signatures are counted; ours.
+pub const SIGNATURE_SOURCES_MAX: usize = 1024;

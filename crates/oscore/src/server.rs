@@ -7,7 +7,7 @@ use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Code, OptionNumber};
 
 use crate::class::{self, Direction};
-use crate::client::{Unopened, open, seal};
+use crate::client::{open, seal};
 use crate::context::SecurityContext;
 use crate::nonce::additional_data;
 use crate::{Challenge, Header, PartialIv, ProtectError, Refusal};
@@ -51,12 +51,7 @@ impl SecurityContext {
         }
         let nonce = self.common_iv.nonce(self.recipient_id, partial_iv);
         let aad = additional_data(self.recipient_id, partial_iv);
-        let request =
-            open(&self.recipient, &nonce, &aad, outer).map_err(|failure| match failure {
-                Unopened::Forged => Refusal::Forged,
-                Unopened::Malformed(error) => Refusal::Malformed(error),
-                Unopened::Nested => Refusal::NoRequest,
-            })?;
+        let request = open(&self.recipient, &nonce, &aad, outer)?;
         let id_context = self.id_context.clone();
         let mut received = Received { partial_iv, id_context, nonce: RequestNonce::Unused };
         if let Err(challenge) =

@@ -8,7 +8,7 @@ use lowmesh_wire::coap::stream::StreamMessage;
 use super::authenticated::{Mode, RequestName};
 use super::context::{Envelope, Group, value};
 use crate::class::{self, Direction};
-use crate::client::{REGISTER, Unopened, renumbered};
+use crate::client::{REGISTER, renumbered};
 use crate::{Header, Identity, PartialIv, ProtectError, ResponseError};
 
 /// What ties responses to a request that was protected: to be kept as long as responses may come.
@@ -119,11 +119,7 @@ impl Group {
             nonce: header.partial_iv.map_or((name.kid, name.partial_iv), |piv| (from, piv)),
             is_request: false,
         };
-        let opened = self.open(recipient, outer, &envelope).map_err(|failure| match failure {
-            Unopened::Forged => ResponseError::Forged,
-            Unopened::Malformed(error) => ResponseError::Malformed(error),
-            Unopened::Nested => ResponseError::NoResponse,
-        })?;
+        let opened = self.open(recipient, outer, &envelope)?;
         if !opened.code.is_response() {
             return Err(ResponseError::NoResponse);
         }

@@ -362,7 +362,7 @@ impl Group {
                 if from.credential.key.verifies(&signed, &signature) {
                     inside
                 } else {
-                    Err(Unopened::Forged)
+                    Err(Unopened::BadSignature)
                 }
             }
         }

@@ -8,7 +8,6 @@ use lowmesh_wire::coap::{Code, OptionNumber};
 use super::authenticated::{Mode, RequestName};
 use super::context::{Envelope, Group, value};
 use crate::class::{self, Direction};
-use crate::client::Unopened;
 use crate::server::RequestNonce;
 use crate::{Challenge, Header, Identity, ProtectError, Refusal};
 
@@ -61,11 +60,7 @@ impl Group {
         let name = RequestName { kid, partial_iv };
         let nonce = (kid, partial_iv);
         let envelope = Envelope { option, mode, request: name, nonce, is_request: true };
-        let request = self.open(recipient, outer, &envelope).map_err(|failure| match failure {
-            Unopened::Forged => Refusal::Forged,
-            Unopened::Malformed(error) => Refusal::Malformed(error),
-            Unopened::Nested => Refusal::NoRequest,
-        })?;
+        let request = self.open(recipient, outer, &envelope)?;
         let mut received = Received { request: name, mode, nonce: RequestNonce::Unused };
         // RFC 10021 s9: the request with the Echo MUST be in pairwise mode; one in group mode could be meant for another server
         // (s14.9).

@@ -11,7 +11,9 @@ use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Token};
 
-use super::{Answer, Failure, OwnRequests, Protected, Protection, SecurityContexts, inside};
+use super::{
+    Answer, Failure, OwnRequests, Protected, Protection, SecurityContexts, inside, is_of_group,
+};
 use crate::params::{GROUP_MEMBERS_MAX, RENEWALS_MAX};
 use crate::{Identity, Pending, ProtectError, ResponseError, group};
 
@@ -109,7 +111,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
     /// A response has come, or a notification.
     pub(super) fn on_response(&mut self, response: Response<P>, now: Instant) {
         let Response { handle, from, message: outer, rtt, retransmissions } = response;
-        let Some(opened) = self.open(handle, from, &outer) else {
+        let Some(opened) = self.open(handle, from, &outer, now) else {
             // Where all requests are protected, it is one more behind a response that was accepted.
             if self.protection.as_ref().is_none_or(|one| !one.own_requests.protects(from)) {
                 let message = outer;
@@ -202,18 +204,33 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         handle: Name,
         from: P,
         outer: &Message,
+        now: Instant,
     ) -> Option<Result<Answer, ResponseError>> {
         let (asked, protection) = (self.asked.get_mut(&handle)?, self.protection.as_ref()?);
+        let is_signed = is_of_group(outer);
         let (contexts, outer) = (&protection.contexts, StreamMessage::from(outer));
         let opened = match &mut asked.ties {
             Ties::Context { context, pending } => {
                 contexts.unprotect_response(*context, pending, &outer)
             }
+            // A forged response is discarded; one whose signature is not checked is, too.
+            Ties::Group { .. } if is_signed && !self.forgeries.may_check(from, now) => {
+                Ok(Err(ResponseError::BadSignature))
+            }
             Ties::Group { group, pending, .. } => {
                 let opened =
                     first_of(pending, |one| contexts.unprotect_group_response(*group, one, &outer));
-                if let Ok(Ok(answer)) = &opened {
-                    self.remember(from, answer.from);
+                match &opened {
+                    Ok(Ok(answer)) => {
+                        if is_signed {
+                            self.forgeries.on_checked(from, true, now);
+                        }
+                        self.remember(from, answer.from);
+                    }
+                    Ok(Err(ResponseError::BadSignature)) => {
+                        self.forgeries.on_checked(from, false, now);
+                    }
+                    _ => {}
                 }
                 opened.map(|result| result.map(|answer| Answer::Response(answer.response)))
             }

@@ -58,8 +58,9 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         from: P,
         outer: Message,
         rtt: Duration,
+        now: Instant,
     ) {
-        let message = match self.open(handle, from, &outer) {
+        let message = match self.open(handle, from, &outer, now) {
             None => outer,
             Some(Ok(Answer::Response(inner))) => inside(&outer, inner),
             Some(Ok(Answer::Again) | Err(_)) => return,

@@ -11,6 +11,7 @@
 //! Left out: blocks that a proxy made of a protected message (s4.1.3.4.2).
 
 mod client;
+mod forgeries;
 mod members;
 mod server;
 mod volatile;
@@ -31,8 +32,11 @@ use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Message, OptionNumber, Options, Token};
 
 use crate::params::{OBSERVED_SLACK, OSCORE_OVERHEAD};
-use crate::{Identity, Opened, Pending, ProtectError, Received, Refusal, ResponseError, group};
+use crate::{
+    Header, Identity, Opened, Pending, ProtectError, Received, Refusal, ResponseError, group,
+};
 use client::{Asked, Response};
+use forgeries::Forgeries;
 use server::{Answering, Secured};
 pub use volatile::VolatileContexts;
 
@@ -204,6 +208,7 @@ pub struct Protected<P, T, C> {
     due: BTreeSet<(Instant, Name)>,
     /// The members of a group that have answered from these addresses.
     members: BTreeMap<P, Identity>,
+    forgeries: Forgeries<P>,
     outbox: Outbox<Output<P>>,
 }
 
@@ -266,6 +271,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             observed_max: limits.observers_max + OBSERVED_SLACK,
             due: BTreeSet::new(),
             members: BTreeMap::new(),
+            forgeries: Forgeries::default(),
             outbox: Outbox::new(),
         }
     }
@@ -293,7 +299,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
                 self.on_request(exchange, from, message, multicast, now);
             }
             Output::GroupResponse { handle, from, message, rtt } => {
-                self.on_group_response(handle, from, message, rtt);
+                self.on_group_response(handle, from, message, rtt, now);
             }
             // An observer stays until the host says that it has left.
             Output::Failed { handle, .. } | Output::Over { handle } => {
@@ -454,6 +460,15 @@ fn inside(outer: &Message, inner: StreamMessage) -> Message {
     Message { kind: outer.kind, message_id: outer.message_id, code, token, options, payload }
 }
 
+/// Whether a message is protected in group mode.
+fn is_of_group(message: &Message) -> bool {
+    let value = message.options.get(OptionNumber::OSCORE);
+    value.and_then(|value| Header::parse(value).ok()).is_some_and(|header| header.group)
+}
+
 fn is_protected(options: &Options) -> bool {
     options.get(OptionNumber::OSCORE).is_some()
 }
+
+#[cfg(test)]
+mod tests;

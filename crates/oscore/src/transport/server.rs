@@ -9,8 +9,11 @@ use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Token};
 
 use super::client::unprotected;
-use super::{Failure, Plain, Protected, Protection, SecurityContexts, inside, is_protected};
-use crate::{Header, Opened, ProtectError, Received, Refusal, group};
+use super::forgeries::Forgeries;
+use super::{
+    Failure, Plain, Protected, Protection, SecurityContexts, inside, is_of_group, is_protected,
+};
+use crate::{Opened, ProtectError, Received, Refusal, group};
 
 /// A request that the application has not answered, and that wants a protected answer or may observe.
 #[derive(Debug)]
@@ -57,7 +60,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         let (message, secured) = if is_protected(&message.options) {
             // RFC 10021 s7: RECOMMENDED to send no error to what is, or may be, a request to a group.
             let silent = multicast || is_of_group(&message);
-            match open(&protection.contexts, &StreamMessage::from(&message)) {
+            match self.forgeries.open(from, &protection.contexts, &message, now) {
                 Ok(Ok((request, secured))) => (inside(&message, request), Some(secured)),
                 // RFC 10021 s9: the challenge of a member.
                 Ok(Err((refusal @ Refusal::Challenged(_), true))) => {
@@ -207,6 +210,31 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
 /// A refusal, and whether it is of a group.
 type OfGroup = (Refusal, bool);
 
+impl<P: PeerAddress> Forgeries<P> {
+    /// Opens a request; one whose signature may not be checked is refused as if it were forged.
+    fn open<C: SecurityContexts>(
+        &mut self,
+        from: P,
+        contexts: &C,
+        message: &Message,
+        now: Instant,
+    ) -> Result<Result<(StreamMessage, Secured), OfGroup>, Failure> {
+        let is_signed = is_of_group(message);
+        if is_signed && !self.may_check(from, now) {
+            return Ok(Err((Refusal::BadSignature, true)));
+        }
+        let opened = open(contexts, &StreamMessage::from(message));
+        match &opened {
+            Ok(Ok(_) | Err((Refusal::Challenged(_), _))) if is_signed => {
+                self.on_checked(from, true, now);
+            }
+            Ok(Err((Refusal::BadSignature, _))) => self.on_checked(from, false, now),
+            _ => {}
+        }
+        opened
+    }
+}
+
 /// Opens a request with the group that it names, or else with a context of two. With a refusal comes whether it is of a group.
 fn open<C: SecurityContexts>(
     contexts: &C,
@@ -222,12 +250,6 @@ fn open<C: SecurityContexts>(
     Ok(opened.map(|Opened { request, received, context }| {
         (request, Secured::Context { context, received })
     }))
-}
-
-/// Whether a message is protected in group mode.
-fn is_of_group(message: &Message) -> bool {
-    let value = message.options.get(OptionNumber::OSCORE);
-    value.and_then(|value| Header::parse(value).ok()).is_some_and(|header| header.group)
 }
 
 impl Secured {

@@ -126,7 +126,7 @@ fn without_the_field_that_rfc_9338_omits_no_signature_of_aiocoap_verifies() {
     server.common.with_sign_protected = false;
     assert_eq!(
         server.unprotect_request(&outer(&request)).expect_err("another signature"),
-        crate::Refusal::Forged
+        crate::Refusal::BadSignature
     );
 }
 

@@ -1,0 +1,150 @@
+//! Forged signatures: how many of them a source can make this endpoint check (RFC 10021 s7.2 and s7.4).
+//!
+//! A holder of the secrets of a group can make a message in group mode whose tag verifies and whose signature does not,
+//! under the name of any member. A check costs some fifty times as much as the tag, so checks that fail are counted:
+//!
+//! ```text
+//!   source   8 at once, then one a second      │ beyond, a message in group mode is dropped unchecked;
+//!   all     64 at once, then eight a second    │ pairwise mode has no signatures, and goes on
+//! ```
+//! A source that has shown a valid signature has its own share also while that of all is used up. Valid signatures are not
+//! counted: they show which member makes the work.
+
+use alloc::collections::BTreeMap;
+
+use lowmesh_coap::PeerAddress;
+use lowmesh_units::{Duration, Instant};
+
+use crate::params::{
+    FORGED_ALL_BURST, FORGED_ALL_INTERVAL, FORGED_BURST, FORGED_INTERVAL, SIGNATURE_SOURCES_MAX,
+};
+
+/// What may still be checked. It holds the time at which all that was used has come back.
+#[derive(Clone, Copy, Debug)]
+struct Share(Instant);
+
+impl Share {
+    const UNUSED: Self = Self(Instant::ZERO);
+
+    fn has_room(self, now: Instant, burst: u64, interval: Duration) -> bool {
+        self.0.since(now) + interval <= interval * burst
+    }
+    fn take(&mut self, now: Instant, interval: Duration) {
+        self.0 = self.0.max(now) + interval;
+    }
+}
+
+/// A source of messages in group mode.
+#[derive(Clone, Copy, Debug)]
+struct Source {
+    share: Share,
+    /// A valid signature came from it.
+    signs: bool,
+}
+
+/// The forged signatures of each source.
+#[derive(Debug)]
+pub(super) struct Forgeries<P> {
+    sources: BTreeMap<P, Source>,
+    all: Share,
+}
+
+impl<P> Default for Forgeries<P> {
+    fn default() -> Self {
+        Self { sources: BTreeMap::new(), all: Share::UNUSED }
+    }
+}
+
+impl<P: PeerAddress> Forgeries<P> {
+    /// Whether a signature from an address may be checked.
+    pub(super) fn may_check(&self, from: P, now: Instant) -> bool {
+        let all = self.all.has_room(now, FORGED_ALL_BURST, FORGED_ALL_INTERVAL);
+        match self.sources.get(&from.source()) {
+            Some(Source { share, signs }) => {
+                (*signs || all) && share.has_room(now, FORGED_BURST, FORGED_INTERVAL)
+            }
+            None => all,
+        }
+    }
+    /// A signature was checked.
+    pub(super) fn on_checked(&mut self, from: P, is_valid: bool, now: Instant) {
+        let source = self.source(from.source(), now);
+        match source {
+            Some(source) if is_valid => source.signs = true,
+            Some(source) => {
+                source.share.take(now, FORGED_INTERVAL);
+                if !source.signs {
+                    self.all.take(now, FORGED_ALL_INTERVAL);
+                }
+            }
+            None if is_valid => {}
+            None => self.all.take(now, FORGED_ALL_INTERVAL),
+        }
+    }
+    /// The entry of a source. A full table drops sources whose share has come back and that have no valid signature; if
+    /// there are none, the source has no entry, and uses the share of all.
+    fn source(&mut self, source: P, now: Instant) -> Option<&mut Source> {
+        if self.sources.len() >= SIGNATURE_SOURCES_MAX && !self.sources.contains_key(&source) {
+            self.sources.retain(|_, one| one.signs || one.share.0 > now);
+            if self.sources.len() >= SIGNATURE_SOURCES_MAX {
+                return None;
+            }
+        }
+        Some(self.sources.entry(source).or_insert(Source { share: Share::UNUSED, signs: false }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many forgeries of a source are checked in so many seconds, if it sends one each millisecond.
+    fn checked(forgeries: &mut Forgeries<u32>, sources: &[u32], start: u64, seconds: u64) -> usize {
+        let times = (start * 1000..(start + seconds) * 1000).map(Duration::from_millis);
+        let mut checked = 0;
+        for now in times.map(|time| Instant::ZERO + time) {
+            for source in sources {
+                if forgeries.may_check(*source, now) {
+                    forgeries.on_checked(*source, false, now);
+                    checked += 1;
+                }
+            }
+        }
+        checked
+    }
+
+    #[test]
+    fn a_source_has_its_burst_and_then_its_rate() {
+        let mut forgeries = Forgeries::default();
+        assert_eq!(checked(&mut forgeries, &[1], 1, 100), 8 + 99);
+        // Another source has its own.
+        assert_eq!(checked(&mut forgeries, &[2], 101, 1), 8);
+        // What was used comes back.
+        assert_eq!(checked(&mut forgeries, &[2], 120, 1), 8);
+    }
+
+    #[test]
+    fn all_sources_together_have_a_bound_that_spares_those_with_valid_signatures() {
+        let mut forgeries = Forgeries::default();
+        let now = Instant::ZERO + Duration::from_secs(1);
+        forgeries.on_checked(0, true, now);
+        let strangers: alloc::vec::Vec<u32> = (1..5000).collect();
+        assert_eq!(checked(&mut forgeries, &strangers, 1, 10), 64 + 8 * 10 - 1);
+        let now = Instant::ZERO + Duration::from_secs(11) - Duration::from_millis(1);
+        assert!(!forgeries.may_check(9000, now), "a new source has to wait");
+        assert!(forgeries.may_check(0, now), "one with a valid signature has not");
+        assert_eq!(checked(&mut forgeries, &[0], 11, 1), 8, "and still its share alone");
+        assert!(forgeries.sources.len() <= SIGNATURE_SOURCES_MAX);
+    }
+
+    #[test]
+    fn a_full_table_of_signers_leaves_the_share_of_all_to_the_next() {
+        let mut forgeries = Forgeries::default();
+        let now = Instant::ZERO + Duration::from_secs(1);
+        for source in 0..2000 {
+            forgeries.on_checked(source, true, now);
+        }
+        assert_eq!(forgeries.sources.len(), SIGNATURE_SOURCES_MAX);
+        assert_eq!(checked(&mut forgeries, &[5000], 1, 1), 64 + 7);
+    }
+}

@@ -1,0 +1,160 @@
+//! What sources can make a member do: check forged signatures, and send to addresses that are not theirs.
+
+use lowmesh_coap::params::DATAGRAM_OVERHEAD;
+use lowmesh_wire::coap::{Kind, MessageId};
+
+use super::*;
+use crate::group::Pending;
+
+/// Another member that makes messages outside of any host.
+struct Attacker {
+    group: Group,
+    sent: u16,
+}
+
+impl Attacker {
+    fn new(group: Group) -> Self {
+        Self { group, sent: 0 }
+    }
+    /// A request, as one datagram.
+    fn request(&mut self, to: Option<Identity>, path: &str) -> (Vec<u8>, Pending) {
+        if let Some(reservation) = self.group.reservation_needed() {
+            self.group.confirm(reservation);
+        }
+        let mut get = StreamMessage::new(Code::GET);
+        get.options.insert_path(path);
+        let (outer, pending) = self.group.protect_request(to, &get).expect("plain");
+        self.sent += 1;
+        let StreamMessage { code, options, payload, .. } = outer;
+        let token = Token::new(&self.sent.to_be_bytes()).expect("short");
+        let (kind, message_id) = (Kind::Confirmable, MessageId(self.sent));
+        let message = Message { kind, message_id, code, token, options, payload };
+        let mut bytes = Vec::new();
+        message.emit(&mut bytes);
+        (bytes, pending)
+    }
+    /// A request in group mode whose tag is right and whose signature is not.
+    fn forged(&mut self) -> Vec<u8> {
+        let (mut bytes, _) = self.request(None, "/secret");
+        *bytes.last_mut().expect("a signature") ^= 1;
+        bytes
+    }
+}
+
+/// Whether a request of a source reaches the application of member 1.
+fn is_served(world: &mut World, from: u8, bytes: Vec<u8>) -> bool {
+    let before = world.asked.len();
+    world.arrive(1, &Datagram { from, to: 1, bytes });
+    world.drain();
+    world.asked.len() > before
+}
+
+/// The octets that were sent to an address, with headers.
+fn received(world: &World, to: u8) -> usize {
+    let to = world.wire.iter().filter(|one| one.to == to);
+    to.map(|one| one.bytes.len() + DATAGRAM_OVERHEAD).sum()
+}
+
+fn id(number: u8) -> Option<Identity> {
+    Identity::new(&[number])
+}
+
+#[test]
+fn a_source_of_forged_signatures_is_no_longer_checked_and_spares_the_others() {
+    // Both addresses are of one attacker, which holds the secrets of the group.
+    for (forger, other) in [(50, 51), (51, 50)] {
+        let mut world = World::new(3, "");
+        let mut attacker = Attacker::new(member(2, 4, "secret", ""));
+        for number in 0..FORGED_BURST {
+            let (valid, _) = attacker.request(None, "/secret");
+            assert!(is_served(&mut world, forger, valid), "{number}");
+            let forged = attacker.forged();
+            assert!(!is_served(&mut world, forger, forged), "{number}");
+        }
+        let (valid, _) = attacker.request(None, "/secret");
+        assert!(!is_served(&mut world, forger, valid), "its share is used");
+        let (valid, _) = attacker.request(None, "/secret");
+        assert!(is_served(&mut world, other, valid), "another source has its own");
+        let (pairwise, _) = attacker.request(id(1), "/secret");
+        assert!(is_served(&mut world, forger, pairwise), "pairwise mode has no signature");
+        world.now += Duration::from_secs(2);
+        let (valid, _) = attacker.request(None, "/secret");
+        assert!(is_served(&mut world, forger, valid), "its share comes back");
+    }
+}
+
+#[test]
+fn a_stranger_uses_no_share_of_any_source() {
+    let mut world = World::new(3, "");
+    let mut stranger = Attacker::new(member(2, 4, "another", ""));
+    for _ in 0..10 * FORGED_BURST {
+        let forged = stranger.forged();
+        assert!(!is_served(&mut world, 50, forged));
+    }
+    // Its message IDs are not those of before.
+    let mut honest = Attacker { group: member(2, 4, "secret", ""), sent: 1000 };
+    let (valid, _) = honest.request(None, "/secret");
+    assert!(is_served(&mut world, 50, valid));
+}
+
+#[test]
+fn a_response_of_a_source_whose_share_is_used_is_dropped() {
+    let mut world = World::new(1, "responses,text,group\n");
+    world.ask(GROUP, RequestTemplate::get("/secret"), 7);
+    world.run(world.now + Duration::from_secs(2));
+    assert_eq!(answers(&world.heard).len(), 1);
+    let mut attacker = Attacker::new(member(1, 2, "secret", ""));
+    world.ask(GROUP, RequestTemplate::get("/secret"), 8);
+    world.drain();
+    for _ in 0..FORGED_BURST {
+        let bytes = attacker.forged();
+        world.arrive(CLIENT, &Datagram { from: 1, to: CLIENT, bytes });
+    }
+    world.heard.clear();
+    // The request takes its time to the member and back.
+    world.run(world.now + Duration::from_millis(900));
+    let is_response = |one: &&Datagram| one.from == 1 && one.to == CLIENT;
+    let response = world.wire.iter().rev().find(is_response).expect("an answer").clone();
+    assert_eq!(answers(&world.heard).len(), 0, "{:?}", world.heard);
+    world.now += Duration::from_secs(2);
+    let mut again = response;
+    again.bytes[3] ^= 0x55;
+    world.arrive(CLIENT, &again);
+    world.drain();
+    assert_eq!(answers(&world.heard).len(), 1, "{:?}", world.heard);
+}
+
+#[test]
+fn an_unproven_address_gets_at_most_three_times_what_it_sent() {
+    let limits = HostLimits { amplification_max: Some(3), ..HostLimits::default() };
+    for more in ["", "responses,text,group\n"] {
+        for (to, lost) in [(None, false), (id(1), false), (None, true), (id(1), true)] {
+            let mut group = member(1, 4, "secret", more);
+            if lost {
+                group.resume(&GroupState::reserved(50), || Challenge([3; 8]));
+            }
+            let mut world = World::new(1, more);
+            world.state = vec![7; 3000];
+            world.hosts[1] = side(1, group, limits.clone());
+            let mut attacker = Attacker::new(member(2, 4, "secret", more));
+            let mut sent = 0;
+            for number in 0..20 {
+                // Each third is a forgery.
+                let (mut bytes, _) = attacker.request(to, "/long");
+                if number % 3 == 2 {
+                    *bytes.last_mut().expect("a payload") ^= 1;
+                }
+                sent += bytes.len() + DATAGRAM_OVERHEAD;
+                world.arrive(1, &Datagram { from: 50, to: 1, bytes });
+                // Nothing comes back from an address that did not ask.
+                world.loss = 1.0;
+                world.run(world.now + Duration::from_secs(1));
+                let got = received(&world, 50);
+                assert!(got <= 3 * sent, "{got} for {sent}, {more:?} {to:?} lost: {lost}");
+            }
+            world.run(world.now + LONG);
+            let got = received(&world, 50);
+            assert!(got > 0 && got <= 3 * sent, "{got} for {sent}, {more:?} {to:?} lost: {lost}");
+        }
+    }
+}
