@@ -15,6 +15,7 @@ mod determinism;
 mod docs;
 mod examples;
 mod figures;
+mod gates;
 #[cfg(feature = "grenoble")]
 mod grenoble;
 mod interop;
@@ -58,6 +59,7 @@ cargo xtask COMMAND
   siege         attacks on serve and proxy, beside honest clients   [--long] [--only NAME] [--list] [--seed S] [--json]
   bench         the speed table          [--quick]   [codec, server, coap DIR: those of CoAP]
   docs          the commands of README.md, tutorials and how-tos print what the pages say   [--write] [PAGE...]
+  gates         adaptive gates of groups beside every fixed delay   [--quick] [contiki2014, ieee, tsch]
   figures       docs/figures from real runs and manifests   [--check] [--results: the table of the built-in scenarios]
   manual        the parts of docs/topics that rows of algorithms make   [--write]
   grenoble      derives the built-in Grenoble table   RAW OUT";
@@ -93,6 +95,7 @@ fn run(args: &[String]) -> Result<()> {
         "swarm" => swarm::run(rest),
         "siege" => besiege(rest),
         "bench" => bench::run(rest),
+        "gates" => gates::run(rest),
         "figures" => figures::run(rest),
         "docs" => docs::run(rest),
         "manual" => make_manual(rest),

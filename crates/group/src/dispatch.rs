@@ -10,6 +10,7 @@ use lowmesh_coap::{RequestTemplate, ResponseTemplate};
 use lowmesh_machine::{Outbox, earliest};
 use lowmesh_registry::Choice;
 use lowmesh_units::{Duration, Instant};
+use lowmesh_wire::coap::Code;
 use lowmesh_wire::coap::uri::Host;
 
 use crate::gate::{self, Gate, Path, Permit, Repair, Sample, Snapshot};
@@ -27,7 +28,8 @@ pub struct RequestId(pub u64);
 /// What a manager wants done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Ask a node. It ends with `Input::Response` or `Input::Failed`. Of a request with Observe notifications may follow
+    /// Ask a node. It ends with `Input::Response` or `Input::Failed`. After `Output::Cancel` a request may be asked again
+    /// with the same name and a new message ID. Of a request with Observe notifications may follow
     /// the response, each as `Input::Notification`, until `Input::Over`, `Input::Failed` or `Output::Cancel`.
     Request {
         /// The name of the request.
@@ -91,13 +93,25 @@ struct Open {
     to: Authority,
     /// When its time comes.
     start: Instant,
-    /// Until it leaves.
+    /// Until it leaves, and as long as it may be asked again.
     message: Option<RequestTemplate>,
+    /// How often it was asked again, and when it will be.
+    times: u8,
+    again: Option<Instant>,
     /// Of a request to a group.
     wait: Option<Duration>,
     domain: Domain,
     path: Path,
     sent: Option<Instant>,
+}
+
+impl Open {
+    /// Whether it does the same twice as once, and ends with its answer.
+    fn may_repeat(&self) -> bool {
+        let is_of_query = matches!(self.owner, Owner::Query { .. });
+        let may = |message: &RequestTemplate| message.confirmable && message.code != Code::POST;
+        is_of_query && self.message.as_ref().is_some_and(may)
+    }
 }
 
 /// The requests of one domain.
@@ -108,18 +122,22 @@ struct Lane {
     ready: BTreeSet<(u8, u64)>,
     /// Those that take a place of the gate, by their time.
     holding: BTreeSet<(Instant, u64)>,
+    /// Those that are asked again if they stay silent, by that time.
+    silent: BTreeSet<(Instant, u64)>,
     /// When the gate permits the next one.
     due: Option<Instant>,
 }
 
 impl Lane {
     fn is_idle(&self) -> bool {
-        self.ready.is_empty() && self.holding.is_empty()
+        self.ready.is_empty() && self.holding.is_empty() && self.silent.is_empty()
     }
     fn next_deadline(&self) -> Option<Instant> {
         let oldest = self.holding.first().map(|(sent, _)| *sent);
         let patience = oldest.and_then(|sent| Some(sent + self.gate.patience()?));
-        earliest(patience, self.due.filter(|_| !self.ready.is_empty()))
+        let again = self.silent.first().map(|(due, _)| *due);
+        let next = earliest(patience, self.due.filter(|_| !self.ready.is_empty()));
+        earliest(next, again)
     }
     /// Frees the place of a request; false if it had none.
     fn release(&mut self, sent: Instant, number: u64) -> bool {
@@ -181,7 +199,8 @@ impl Dispatch {
         let path = address(&to.host).and_then(|host| self.routes.get(&host).copied());
         let (domain, path) = (to.domain(), path.unwrap_or_default());
         let message = Some(message);
-        self.insert(Open { owner, to, start, message, wait: None, domain, path, sent: None })
+        let (wait, sent, times, again) = (None, None, 0, None);
+        self.insert(Open { owner, to, start, message, times, again, wait, domain, path, sent })
     }
     /// Asks a group, at `start`. It takes no place of a gate.
     pub(crate) fn ask_group(
@@ -194,7 +213,8 @@ impl Dispatch {
     ) -> u64 {
         let (domain, path) = (to.domain(), Path::default());
         let (message, wait) = (Some(message), Some(wait));
-        self.insert(Open { owner, to, start, message, wait, domain, path, sent: None })
+        let (sent, times, again) = (None, 0, None);
+        self.insert(Open { owner, to, start, message, times, again, wait, domain, path, sent })
     }
     fn insert(&mut self, open: Open) -> u64 {
         self.serial += 1;
@@ -209,13 +229,17 @@ impl Dispatch {
     /// Ends a request.
     pub(crate) fn end(&mut self, number: u64, end: End, now: Instant) -> Option<Owner> {
         let open = self.open.remove(&number)?;
-        if let (Some(sent), Some(lane)) = (open.sent, self.lanes.get_mut(&open.domain))
-            && lane.release(sent, number)
-        {
+        if let (Some(sent), Some(lane)) = (open.sent, self.lanes.get_mut(&open.domain)) {
+            if let Some(again) = open.again {
+                lane.silent.remove(&(again, number));
+            }
+            let has_place = lane.release(sent, number);
             match end {
-                End::Answer(sample) => lane.gate.on_answer(&open.path, sample, now),
-                End::Lost => lane.gate.on_lost(&open.path, now),
-                End::Over => lane.gate.on_discarded(&open.path, now),
+                End::Answer(sample) if has_place => lane.gate.on_answer(&open.path, sample, now),
+                End::Answer(sample) => lane.gate.on_late(&open.path, sample, now),
+                End::Lost if has_place => lane.gate.on_lost(&open.path, now),
+                End::Over if has_place => lane.gate.on_discarded(&open.path, now),
+                End::Lost | End::Over => {}
             }
         }
         Some(open.owner)
@@ -254,6 +278,7 @@ impl Dispatch {
             self.make_ready(number, now);
         }
         for lane in self.lanes.values_mut() {
+            ask_again(lane, &mut self.open, &mut self.outbox, now);
             if let Some(patience) = lane.gate.patience() {
                 while let Some((sent, number)) = lane.holding.first().copied()
                     && sent + patience <= now
@@ -287,6 +312,7 @@ impl Dispatch {
             gate: gate::make(gate),
             ready: BTreeSet::new(),
             holding: BTreeSet::new(),
+            silent: BTreeSet::new(),
             due: None,
         });
         lane.ready.insert((lane.gate.order(&path), number));
@@ -303,6 +329,37 @@ impl Dispatch {
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let lanes = self.lanes.values().map(Lane::next_deadline).fold(None, earliest);
         earliest(lanes, self.later.first().map(|(start, _)| *start))
+    }
+}
+
+/// Asks those again that have been silent for long. Each keeps its name, and its place if it has one.
+fn ask_again(
+    lane: &mut Lane,
+    open: &mut BTreeMap<u64, Open>,
+    outbox: &mut Outbox<Output>,
+    now: Instant,
+) {
+    while let Some((due, number)) = lane.silent.first().copied()
+        && due <= now
+    {
+        lane.silent.pop_first();
+        let Some(one) = open.get_mut(&number) else { continue };
+        if let Some(sent) = one.sent.replace(now)
+            && lane.release(sent, number)
+        {
+            lane.holding.insert((now, number));
+        }
+        one.times += 1;
+        lane.gate.on_again(&one.path, now);
+        one.again = lane.gate.again(&one.path, one.times).map(|wait| now + wait);
+        if let Some(again) = one.again {
+            lane.silent.insert((again, number));
+        }
+        let message = if one.again.is_some() { one.message.clone() } else { one.message.take() };
+        let message = message.expect("a request that is asked again has its message");
+        let (exchange, to) = (ExchangeId(number), one.to.clone());
+        outbox.push(Output::Cancel { exchange });
+        outbox.push(Output::Request { exchange, to, message });
     }
 }
 
@@ -332,7 +389,16 @@ fn pump(
         one.sent = Some(now);
         lane.gate.on_sent(&one.path, now);
         lane.holding.insert((now, place.1));
-        let message = one.message.take().expect("a request leaves once");
+        one.again =
+            lane.gate.again(&one.path, 0).filter(|_| one.may_repeat()).map(|wait| now + wait);
+        let message = match one.again {
+            Some(again) => {
+                lane.silent.insert((again, place.1));
+                one.message.clone()
+            }
+            None => one.message.take(),
+        };
+        let message = message.expect("a request that waits has its message");
         outbox.push(Output::Request { exchange: ExchangeId(place.1), to: one.to.clone(), message });
     }
 }
@@ -404,5 +470,41 @@ mod tests {
         dispatch.cancel(all[1], Instant::ZERO);
         assert_eq!(dispatch.pop(), Some(Output::Cancel { exchange: ExchangeId(all[1]) }));
         assert_eq!(dispatch.len(), 1);
+    }
+
+    #[test]
+    fn a_silent_member_of_a_query_is_asked_again_under_the_same_name_but_never_by_post() {
+        let mut dispatch = dispatch("gate-climb");
+        let owner = Owner::Query { query: 1, slot: 0 };
+        let to = |node: u16| {
+            let uri = format!("coap://[fd00::{node:x}]/").parse().expect("a URI");
+            Authority::of(&uri)
+        };
+        let first = dispatch.ask(owner, to(1), RequestTemplate::get("/t"), Instant::ZERO);
+        assert_eq!(sent(&mut dispatch, Instant::ZERO), [first]);
+        let sample = Sample { rtt: Duration::from_millis(10), retransmissions: 0 };
+        let now = Instant::from_millis(10);
+        dispatch.end(first, End::Answer(sample), now);
+        let second = dispatch.ask(owner, to(3), RequestTemplate::get("/t"), now);
+        assert_eq!(sent(&mut dispatch, now), [second]);
+        let mut events = Vec::new();
+        let mut now = now;
+        while let Some(next) = dispatch.next_deadline() {
+            now = next.max(now);
+            dispatch.advance(now);
+            events.extend(core::iter::from_fn(|| dispatch.pop()).map(|output| match output {
+                Output::Cancel { exchange } => (exchange.0, "cancel"),
+                Output::Request { exchange, .. } => (exchange.0, "request"),
+                other => panic!("{other:?}"),
+            }));
+        }
+        let pair = [(second, "cancel"), (second, "request")];
+        assert_eq!(events, [pair, pair, pair].concat());
+        assert_eq!(dispatch.end(second, End::Answer(sample), now), Some(owner));
+        let posted = dispatch.ask(owner, to(2), RequestTemplate::new(Code::POST, "/t"), now);
+        assert_eq!(sent(&mut dispatch, now), [posted]);
+        while let Some(next) = dispatch.next_deadline() {
+            assert!(sent(&mut dispatch, next.max(now)).is_empty());
+        }
     }
 }

@@ -15,10 +15,11 @@ use alloc::collections::BTreeMap;
 use lowmesh_registry::{Choice, Parameter, Row};
 use lowmesh_units::{Duration, Instant};
 
-use super::{Gate, Path, Permit, Sample, Snapshot};
+use super::patience::Patience;
+use super::{Gate, Path, Permit, Sample, Snapshot, again};
 
-/// The parameters, which `hybrid` shares.
-pub(super) const PARAMETERS: [Parameter; 3] = [
+/// The parameters, which `gate-climb` and `hybrid` share.
+pub(super) const PARAMETERS: [Parameter; 4] = [
     Parameter::whole("window", 2, 1, 64, "Initial number of simultaneous exchanges")
         .unit("exchanges")
         .source("ours")
@@ -34,6 +35,14 @@ pub(super) const PARAMETERS: [Parameter; 3] = [
         "Idle time after which the gate starts again from its first window",
     )
     .source("ours"),
+    Parameter::time(
+        "again-min",
+        Duration::from_millis(100),
+        Duration::from_millis(1),
+        Duration::from_secs(30),
+        "Minimum wait for an answer before a silent member is asked again",
+    )
+    .source("ours: four exchanges over one hop"),
 ];
 
 /// The row of [`Aimd`].
@@ -45,11 +54,6 @@ pub static ROW: Row<dyn Gate> = Row {
     make: |choice| Box::new(Aimd::of(choice)),
 };
 
-/// The share of a new sample in smoothed ones: RFC 6298 s2.3 takes 1/8 for the mean and 1/4 for its deviation.
-const SHARE: u64 = 8;
-const DEVIATION_SHARE: u64 = 4;
-/// Deviations in a timeout: RFC 6298 s2.3.
-const DEVIATIONS: u64 = 4;
 /// Longest gap; ours: a quarter of ACK_TIMEOUT (RFC 7252 s4.8), so that a tail of losses does not stop the gate.
 const GAP_MAX: Duration = Duration::from_millis(500);
 /// The wait for an answer before there is a sample: ACK_TIMEOUT of RFC 7252 s4.8.
@@ -64,14 +68,14 @@ pub struct Aimd {
     window_first: u32,
     window_max: u32,
     memory: Duration,
+    least_wait: Duration,
     gap: Duration,
     outstanding: u32,
     last_sent: Option<Instant>,
     last_loss: Option<Instant>,
     /// Least round-trip time, by hops.
     least: BTreeMap<u64, Duration>,
-    srtt: Option<Duration>,
-    rttvar: Duration,
+    patience: Patience,
     queueing: Duration,
     /// Answers of the round.
     answers: u32,
@@ -81,22 +85,24 @@ pub struct Aimd {
 
 impl Aimd {
     pub(super) fn of(choice: &Choice<dyn Gate>) -> Self {
-        Self::new(choice.whole("window"), choice.whole("window-max"), choice.time("memory"))
+        let (window, window_max) = (choice.whole("window"), choice.whole("window-max"));
+        Self::new(window, window_max, choice.time("memory"), choice.time("again-min"))
     }
-    /// A gate with its first and its largest window, which forgets after an idle time.
-    pub const fn new(window: u32, window_max: u32, memory: Duration) -> Self {
+    /// A gate with its first and its largest window, which forgets after an idle time, and asks no member again before
+    /// `least_wait`.
+    pub const fn new(window: u32, window_max: u32, memory: Duration, least_wait: Duration) -> Self {
         Self {
             window,
             window_first: window,
             window_max,
             memory,
+            least_wait,
             gap: Duration::ZERO,
             outstanding: 0,
             last_sent: None,
             last_loss: None,
             least: BTreeMap::new(),
-            srtt: None,
-            rttvar: Duration::ZERO,
+            patience: Patience::new(least_wait),
             queueing: Duration::ZERO,
             answers: 0,
             lossy: false,
@@ -113,17 +119,7 @@ impl Aimd {
         *least = (*least).min(rtt);
         let late = rtt.saturating_sub(*least);
         self.queueing = (self.queueing * 3 + late) / 4;
-        match self.srtt {
-            None => {
-                self.srtt = Some(rtt);
-                self.rttvar = rtt / 2;
-            }
-            Some(srtt) => {
-                let deviation = srtt.abs_diff(rtt);
-                self.rttvar = (self.rttvar * (DEVIATION_SHARE - 1) + deviation) / DEVIATION_SHARE;
-                self.srtt = Some((srtt * (SHARE - 1) + rtt) / SHARE);
-            }
-        }
+        self.patience.sample(rtt);
     }
     /// Ends a round when as many answers have come as the window has places.
     fn count(&mut self, path: &Path) {
@@ -145,7 +141,7 @@ impl Aimd {
     }
     fn lose(&mut self, path: &Path, now: Instant) {
         let transmission = self.transmission(path);
-        let round_trip = self.srtt.unwrap_or(PATIENCE_FIRST);
+        let round_trip = self.patience.mean().unwrap_or(PATIENCE_FIRST);
         let again = self.last_loss.is_some_and(|last| now.since(last) <= round_trip);
         if again {
             self.window = (self.window / 2).max(1);
@@ -174,7 +170,7 @@ impl Gate for Aimd {
     fn on_sent(&mut self, _path: &Path, now: Instant) {
         let idle = self.last_sent.map_or(Duration::ZERO, |last| now.since(last));
         if self.outstanding == 0 && idle > self.memory {
-            *self = Self::new(self.window_first, self.window_max, self.memory);
+            *self = Self::new(self.window_first, self.window_max, self.memory, self.least_wait);
         }
         self.last_sent = Some(now);
         self.outstanding += 1;
@@ -196,10 +192,18 @@ impl Gate for Aimd {
     fn on_discarded(&mut self, _path: &Path, _now: Instant) {
         self.outstanding = self.outstanding.saturating_sub(1);
     }
+    fn on_late(&mut self, path: &Path, sample: Sample, _now: Instant) {
+        self.sample(path, sample.rtt);
+    }
+    fn again(&self, _path: &Path, times: u8) -> Option<Duration> {
+        again::wait(&self.patience, times)
+    }
+    fn on_again(&mut self, path: &Path, now: Instant) {
+        self.patience.lose();
+        self.lose(path, now);
+    }
     fn patience(&self) -> Option<Duration> {
-        let least = self.least.values().max().copied().unwrap_or(Duration::ZERO);
-        let timeout = |srtt: Duration| (srtt + self.rttvar * DEVIATIONS).max(least * 2);
-        Some(self.srtt.map_or(PATIENCE_FIRST, timeout))
+        Some(again::patience(&self.patience).unwrap_or(PATIENCE_FIRST))
     }
     fn snapshot(&self) -> Snapshot {
         let (outstanding, gap) = (self.outstanding, self.gap);
@@ -223,7 +227,7 @@ mod tests {
     }
 
     fn open() -> Aimd {
-        let mut gate = Aimd::new(2, 8, Duration::from_secs(600));
+        let mut gate = Aimd::new(2, 8, Duration::from_secs(600), Duration::from_millis(100));
         for step in 0..40 {
             answer(&mut gate, step * 20, 10);
         }

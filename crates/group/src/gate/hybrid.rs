@@ -17,6 +17,7 @@ pub static ROW: Row<dyn Gate> = Row {
         PARAMETERS[0],
         PARAMETERS[1],
         PARAMETERS[2],
+        PARAMETERS[3],
         Parameter::number(
             "repeat-above",
             0.3,
@@ -54,6 +55,15 @@ impl Gate for Hybrid {
     }
     fn on_discarded(&mut self, path: &Path, now: Instant) {
         self.unicast.on_discarded(path, now);
+    }
+    fn on_late(&mut self, path: &Path, sample: Sample, now: Instant) {
+        self.unicast.on_late(path, sample, now);
+    }
+    fn again(&self, path: &Path, times: u8) -> Option<Duration> {
+        self.unicast.again(path, times)
+    }
+    fn on_again(&mut self, path: &Path, now: Instant) {
+        self.unicast.on_again(path, now);
     }
     fn patience(&self) -> Option<Duration> {
         self.unicast.patience()

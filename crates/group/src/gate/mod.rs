@@ -7,13 +7,17 @@
 //! |---|---|
 //! | `fixed` | a constant gap between requests, as S002 |
 //! | `gate-aimd` | answers that come back, and how much later than the fastest |
+//! | `gate-climb` | the time for each answer, with a window one larger and one smaller |
 //! | `gate-route` | the air time of each path, and one exchange for each first hop |
 //! | `hybrid` | `gate-aimd`; members of a group that stay silent are asked again one by one |
 
+mod again;
 pub mod aimd;
+pub mod climb;
 pub mod conformance;
 pub mod fixed;
 pub mod hybrid;
+mod patience;
 pub mod route;
 
 use alloc::boxed::Box;
@@ -42,6 +46,15 @@ pub trait Gate: Debug + Send {
     fn patience(&self) -> Option<Duration> {
         None
     }
+    /// The answer came after its place was free.
+    fn on_late(&mut self, _path: &Path, _sample: Sample, _now: Instant) {}
+    /// After how long without an answer a request over `path` is asked again, with a new message ID, if that happened so
+    /// many times before. `None` leaves all copies to CoAP. Only requests that do the same twice as once are asked again.
+    fn again(&self, _path: &Path, _times: u8) -> Option<Duration> {
+        None
+    }
+    /// A request over `path` is asked again; it keeps its place, if it has one.
+    fn on_again(&mut self, _path: &Path, _now: Instant) {}
     /// The place of a request over `path` among those that wait: lower ones leave first.
     fn order(&self, _path: &Path) -> u8 {
         0
@@ -63,7 +76,7 @@ impl Algorithm for dyn Gate {
     const NOUN: &'static str = "gate";
     const KEY: &'static str = "groups.gate";
     const BUILTIN: &'static [&'static Row<Self>] =
-        &[&fixed::ROW, &aimd::ROW, &route::ROW, &hybrid::ROW];
+        &[&fixed::ROW, &aimd::ROW, &climb::ROW, &route::ROW, &hybrid::ROW];
     type Make = MakeGate;
     fn conformance(row: &'static Row<Self>) -> Result<(), Breach> {
         conformance::check(row)
