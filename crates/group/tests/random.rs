@@ -30,8 +30,8 @@ struct Sequence {
 impl Sequence {
     fn new(seed: u64) -> Self {
         let mut world = World::new(seed, NODES);
-        let gates = ["fixed", "gate-aimd", "gate-route", "hybrid"];
-        world.gate = gates[(seed % 4) as usize];
+        let gates = ["fixed", "gate-aimd", "gate-climb", "gate-route", "hybrid"];
+        world.gate = gates[(seed % gates.len() as u64) as usize];
         world.start();
         Self { world, created: Vec::new() }
     }
