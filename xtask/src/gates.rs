@@ -21,8 +21,8 @@ const MEMBERS: [u32; 5] = [5, 10, 20, 29, 40];
 const LOADS: [&str; 3] = ["0.0", "15.0", "28.5"];
 /// The fixed delays.
 const DELAYS: &str = "0ms,10ms,20ms,50ms,100ms,200ms,500ms,1s";
-/// The adaptive arms.
-const GATES: [&str; 2] = ["gate-climb", "gate-aimd"];
+/// The adaptive arms: values of `groups.gate`, and the window that is its largest.
+const GATES: [(&str, &str); 2] = [("gate-climb", "8"), ("gate-climb", "1")];
 /// How much worse a gate may be.
 const WORSE_MAX: f64 = 1.2;
 
@@ -79,7 +79,10 @@ pub fn run(args: &[String]) -> Result<()> {
     }
     let binary = product::build()?;
     let loads = if quick { &LOADS[..1] } else { &LOADS[..] };
-    println!("| MAC | members | Wi-Fi | best fixed delay | {} |", GATES.join(" | "));
+    println!(
+        "| MAC | members | Wi-Fi | best fixed delay | {} |",
+        GATES.map(|(gate, most)| format!("{gate}, window-max {most}")).join(" | ")
+    );
     println!("|---|---|---|---|{}", "---|".repeat(GATES.len()));
     let mut totals = BTreeMap::new();
     for mac in
@@ -123,7 +126,7 @@ fn cell(
     mac: &Mac,
     members: u32,
     load: &str,
-    totals: &mut BTreeMap<&'static str, Total>,
+    totals: &mut BTreeMap<String, Total>,
 ) -> Result<String> {
     let place = format!("{}, {members} members, {load} Mbit/s", mac.name);
     let fixed = arms(binary, mac, members, load, &[&format!("sweep.groups.delay={DELAYS}")])?;
@@ -137,16 +140,18 @@ fn cell(
         whole(mean(&best.median_ms))
     );
     let mut row = vec![first];
-    for gate in GATES {
+    for (gate, most) in GATES {
+        let window = format!("{gate}.window-max={most}");
+        let name = format!("{gate}, window-max {most}");
         let mut found = arms(
             binary,
             mac,
             members,
             load,
-            &["groups.delay=0ms", &format!("groups.gate={gate}")],
+            &["groups.delay=0ms", &format!("groups.gate={gate}"), &window],
         )?;
         let (_, arm) = found.pop().with_context(|| format!("{place}: no runs of {gate}"))?;
-        let total = totals.entry(gate).or_default();
+        let total = totals.entry(name).or_default();
         let ratio = mean(&arm.median_ms) / mean(&best.median_ms);
         let verdict = judge(&arm.median_ms, &best.median_ms);
         let is_less_reliable = judge(&arm.reliability, &best.reliability) == Verdict::Better;
