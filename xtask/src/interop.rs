@@ -7,6 +7,7 @@ mod aiocoap;
 mod capture;
 mod case;
 mod entities;
+mod group_oscore;
 mod libcoap;
 mod material;
 mod members;
@@ -44,6 +45,7 @@ pub fn run(args: &[String]) -> Result<()> {
         groups.extend(aiocoap::groups(stage, python));
     }
     groups.extend(oscore::groups(stage, libcoap, python.as_deref()));
+    groups.extend(group_oscore::groups(stage, python.as_deref()));
     groups.extend(proxy::groups(stage, libcoap, python.as_deref()));
     groups.extend(members::groups(stage, libcoap, python.as_deref()));
     groups.extend(entities::groups(stage, libcoap, python.as_deref()));

@@ -20,6 +20,7 @@ use lowmesh_wire::coap::uri::{Scheme, Uri};
 use crate::answer;
 use crate::console::{reader_gone, say};
 use crate::failure::Failure;
+use crate::group_oscore;
 use crate::rows;
 use crate::traffic;
 
@@ -64,6 +65,8 @@ pub struct Args {
     /// Security context for OSCORE, in libcoap's file format; the state is stored next to the file
     #[arg(short = 'E', long, value_name = "FILE")]
     oscore: Option<PathBuf>,
+    #[command(flatten)]
+    security: group_oscore::Member,
     #[command(flatten)]
     transfer: Transfer,
 }
@@ -158,6 +161,7 @@ impl Args {
         if let Some(file) = &self.oscore {
             builder = builder.protect(Contexts::open(file)?);
         }
+        builder = self.security.protect(builder)?;
         if self.address.is_some() || self.port.is_some() {
             let address = self.address.unwrap_or(Ipv6Addr::UNSPECIFIED.into());
             builder = builder.local(SocketAddr::new(address, self.port.unwrap_or(0)));

@@ -162,13 +162,15 @@ impl From<TlsError> for Failure {
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         let hint = match &error {
-            OpenError::Read { .. } => "--oscore takes a file of `keyword,encoding,value` lines",
+            OpenError::Read { .. } => {
+                "--oscore and --group-oscore take files of `keyword,encoding,value` lines"
+            }
             OpenError::HardLinks { .. } => "`find DIR -samefile FILE` shows the other names",
             OpenError::Configuration { .. } => {
                 "coap-oscore-conf(5) of libcoap describes the format"
             }
             OpenError::Group { .. } => {
-                "`lowmesh_oscore::group::Configuration` describes the format"
+                "`lowmesh keygen group` makes a file for each member of a group"
             }
             OpenError::SameGroup { .. } => "give each group a group_id of its own",
             OpenError::Store(_) => "the state of a security context is stored next to its file",

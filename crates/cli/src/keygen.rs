@@ -1,4 +1,6 @@
-//! `lowmesh keygen`: keys for OSCORE, DTLS and TLS, in the files that the other verbs take.
+//! `lowmesh keygen`: keys for OSCORE, Group OSCORE, DTLS and TLS, in the files that the other verbs take.
+
+mod group;
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -21,7 +23,7 @@ const ID_OCTETS_MAX: usize = 7;
 /// How long a certificate is valid before it was made, for clocks that are slow: ours.
 const LEEWAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Make keys for OSCORE, DTLS or TLS.
+/// Make keys for OSCORE, Group OSCORE, DTLS or TLS.
 ///
 /// Only the owner can read the files (mode 0600), and the command never replaces a file.
 #[derive(Debug, clap::Args)]
@@ -33,6 +35,7 @@ pub struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Kind {
     Oscore(Oscore),
+    Group(group::Args),
     Psk(Psk),
     Tls(Tls),
 }
@@ -83,6 +86,7 @@ fn id(text: &str) -> Result<String, String> {
 pub fn execute(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
     match &args.kind {
         Kind::Oscore(args) => oscore(args, out),
+        Kind::Group(args) => group::execute(args, out),
         Kind::Psk(args) => psk(args, out),
         Kind::Tls(args) => tls(args, out),
     }

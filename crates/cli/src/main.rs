@@ -17,6 +17,7 @@ mod duration;
 mod emulate;
 mod exit;
 mod failure;
+mod group_oscore;
 mod groups;
 mod interrupt;
 mod keygen;

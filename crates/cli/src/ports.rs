@@ -44,12 +44,15 @@ pub struct Args {
     /// Security contexts for OSCORE, in libcoap's file format; their state is stored next to the file
     #[arg(short = 'E', long, value_name = "FILE")]
     oscore: Option<PathBuf>,
+    /// Member of a group for Group OSCORE (repeatable); its state is stored next to the file
+    #[arg(long, value_name = "FILE")]
+    group_oscore: Vec<PathBuf>,
     /// Serve /metrics for Prometheus: counters, and the state of congestion control for each peer; it contains the
     /// addresses of peers
     #[arg(long)]
     metrics: bool,
     /// Refuse requests that are not protected with OSCORE
-    #[arg(long, requires = "oscore")]
+    #[arg(long)]
     oscore_only: bool,
     #[command(flatten)]
     log: log::Args,
@@ -75,7 +78,7 @@ pub async fn listen(args: &Args, server: &mut Server, reach: Reach) -> Result<()
 /// Serves at the open ports until Ctrl-C.
 pub async fn run(args: &Args, server: Server) -> Result<(), Failure> {
     let mut server = server;
-    let contexts = args.oscore.as_deref().map(Contexts::open).transpose()?;
+    let contexts = contexts(args)?;
     if let Some(contexts) = &contexts {
         let plain = if args.oscore_only { Plain::Refused } else { Plain::Served };
         server.protect(contexts.clone(), plain);
@@ -109,6 +112,22 @@ pub async fn run(args: &Args, server: Server) -> Result<(), Failure> {
     // Replay windows that are not stored now cost a challenge at the next start.
     let stored = contexts.map_or(Ok(()), |contexts| contexts.close()).map_err(Failure::own);
     ended.and(stored)
+}
+
+/// The security contexts of all files; `None` if requests are not protected.
+fn contexts(args: &Args) -> Result<Option<Contexts>, Failure> {
+    if args.oscore.is_none() && args.group_oscore.is_empty() {
+        if args.oscore_only {
+            let message = "--oscore-only refuses all requests without security contexts";
+            return Err(Failure::usage(message, "give --oscore FILE or --group-oscore FILE too"));
+        }
+        return Ok(None);
+    }
+    let contexts = args.oscore.as_deref().map(Contexts::open).transpose()?.unwrap_or_default();
+    for file in &args.group_oscore {
+        contexts.add_group(file)?;
+    }
+    Ok(Some(contexts))
 }
 
 fn addresses(args: &Args, reach: Reach) -> Vec<IpAddr> {

@@ -36,6 +36,41 @@ fn a_pair_of_contexts_protects_a_request() {
 }
 
 #[test]
+fn each_member_of_a_group_has_a_file_with_its_own_private_key() {
+    let folder = Folder::new("keygen-group");
+    for algorithm in ["EdDSA", "ES256"] {
+        let name = folder.path(algorithm);
+        let members = ["--member", "a", "--member", "b", "--sign-alg", algorithm];
+        let (names, hints) = succeed(&[&["keygen", "group", &name][..], &members].concat());
+        let files = ["a", "b"].map(|member| format!("{name}-{member}.conf"));
+        assert_eq!(names, format!("{}\n{}\n", files[0], files[1]));
+        assert!(hints.contains(&format!("--group-oscore {}", files[1])), "{hints}");
+        assert_eq!(files.each_ref().map(|file| mode(file)), [0o600; 2]);
+        let secret = |member: &str| {
+            let text = folder.read(&format!("{algorithm}-{member}.conf"));
+            let line = text.lines().find(|line| line.starts_with("private_key"));
+            line.expect("it has one").to_owned()
+        };
+        assert_ne!(secret("a"), secret("b"));
+        assert!(!folder.read(&format!("{algorithm}-b.conf")).contains(&secret("a")));
+        let started = Server::start(&["--demo", "--group-oscore", &files[1], "--oscore-only"]);
+        let uri = started.uri("coap", "/hello");
+        let answer = lowmesh(&["get", "--group-oscore", &files[0], &uri]);
+        assert_eq!(stdout(&answer), "hello world", "{algorithm}: {}", stderr(&answer));
+    }
+    for (members, wanted) in [
+        (&["--member", "a"][..], "a group has 2 to 1025 members, but got 1"),
+        (&["--member", "a", "--member", "a"], "two members have the ID `a`"),
+        (&["--member", "a", "--member", "b", "--sign-alg", "RSA"], "are EdDSA and ES256"),
+        (&["--member", "a b", "--member", "b"], "an ID has 1 to 7 letters"),
+    ] {
+        let refused = lowmesh(&[&["keygen", "group", &folder.path("bad")][..], members].concat());
+        assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+        assert!(stderr(&refused).contains(wanted), "{}", stderr(&refused));
+    }
+}
+
+#[test]
 fn a_key_protects_a_session() {
     let folder = Folder::new("keygen-psk");
     let key = folder.path("key");

@@ -9,6 +9,7 @@ use lowmesh_net::client::Client;
 use lowmesh_net::clock::{Clock, fresh_rng};
 use lowmesh_net::entities::{self, FileStore};
 use lowmesh_net::multicast::Interface;
+use lowmesh_net::oscore::Contexts;
 use lowmesh_net::server::Server;
 use lowmesh_wire::coap::uri::{Host, Scheme};
 
@@ -47,6 +48,9 @@ pub struct Args {
     /// Certificates (PEM) of the authorities to trust, for members over TLS
     #[arg(long, value_name = "FILE")]
     cafile: Option<PathBuf>,
+    /// Member of a group for Group OSCORE, which protects all requests to members; not the file of --group-oscore
+    #[arg(long, value_name = "FILE")]
+    member_group_oscore: Option<PathBuf>,
     #[command(flatten)]
     ports: ports::Args,
     #[command(flatten)]
@@ -96,6 +100,11 @@ fn client(args: &Args) -> Result<Client, Failure> {
     }
     if let Some(file) = &args.cafile {
         builder = builder.trust(trusted(file)?);
+    }
+    if let Some(file) = &args.member_group_oscore {
+        let contexts = Contexts::default();
+        let group = contexts.add_group(file)?;
+        builder = builder.protect_with_group(contexts, group, None);
     }
     if args.interface.is_some() || args.hops.is_some() {
         builder = builder.groups(args.interface.unwrap_or_default(), args.hops.unwrap_or(1));

@@ -491,6 +491,24 @@ pub const PAGES: &[Page] = &[
         ],
         LOCAL,
     ),
+    Page {
+        verb: "keygen group",
+        notes: &[
+            "Each file has the secrets of the whole group and the private key of one member. Move it to its member, and keep no copy.",
+            "A member that leaves knows these secrets: make new files for the remaining members.",
+        ],
+        examples: &[
+            example(
+                "Make floor-switch.conf, floor-lamp1.conf and floor-lamp2.conf",
+                "lowmesh keygen group floor --member switch --member lamp1 --member lamp2",
+            ),
+            example(
+                "Send a request to all members with one of them",
+                "lowmesh get --group-oscore floor-switch.conf 'coap://[ff02::fd%eth0]/hello'",
+            ),
+        ],
+        exits: LOCAL,
+    },
     page(
         "keygen psk",
         &[

@@ -1,6 +1,8 @@
 //! The one property that everything here is for: no (key, nonce) pair protects two plaintexts, whatever fails and
 //! whenever it crashes (RFC 8613 s7.2).
 
+mod groups;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;

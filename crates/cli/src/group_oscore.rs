@@ -1,0 +1,62 @@
+//! `--group-oscore FILE`: requests that a member of a group protects for the others (RFC 10021).
+
+use std::path::PathBuf;
+
+use lowmesh_net::client::Builder;
+use lowmesh_net::oscore::{Contexts, Identity};
+
+use crate::diagnostic::hex;
+use crate::failure::Failure;
+
+/// The member of a group that makes the requests.
+#[derive(Debug, clap::Args)]
+#[group(id = "member_of_group")]
+pub struct Member {
+    /// Member of a group for Group OSCORE; the state is stored next to the file
+    #[arg(long, value_name = "FILE", conflicts_with = "oscore")]
+    group_oscore: Option<PathBuf>,
+    /// Sender ID of the server, for requests in pairwise mode; as text, or as 0x and hexadecimal digits
+    #[arg(long, value_name = "ID", requires = "group_oscore")]
+    to_member: Option<String>,
+}
+
+impl Member {
+    /// Lets a client protect its requests: those to one server for `--to-member` in pairwise mode, else in group mode.
+    pub fn protect(&self, builder: Builder) -> Result<Builder, Failure> {
+        let Some(file) = &self.group_oscore else { return Ok(builder) };
+        let contexts = Contexts::default();
+        let group = contexts.add_group(file)?;
+        let to = self.to_member.as_deref().map(|text| named(text, &contexts.members(group)));
+        Ok(builder.protect_with_group(contexts, group, to.transpose()?))
+    }
+}
+
+/// The other member with this Sender ID.
+fn named(text: &str, members: &[Identity]) -> Result<Identity, Failure> {
+    let is_named = |one: &&Identity| {
+        one.as_bytes() == text.as_bytes()
+            || text
+                .strip_prefix("0x")
+                .is_some_and(|digits| digits.eq_ignore_ascii_case(&hex(one.as_bytes())))
+    };
+    members.iter().find(is_named).copied().ok_or_else(|| {
+        let message = format!("the group has no other member {text:?}");
+        Failure::usage(message, "--to-member takes a member_id of the file")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_has_its_id_as_text_and_as_digits() {
+        let members = [&b"lamp1"[..], b"\x00\xab"].map(|id| Identity::new(id).expect("short"));
+        for (text, place) in [("lamp1", 0), ("0x6c616d7031", 0), ("0x00ab", 1), ("0x00AB", 1)] {
+            assert_eq!(named(text, &members).expect("a member"), members[place], "{text}");
+        }
+        for text in ["", "lamp2", "0x", "6c616d7031", "0x00a"] {
+            assert!(named(text, &members).is_err(), "{text}");
+        }
+    }
+}
