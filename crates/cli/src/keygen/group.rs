@@ -76,8 +76,8 @@ fn check(members: &[String]) -> Result<(), Failure> {
     }
     let mut sorted: Vec<&String> = members.iter().collect();
     sorted.sort_unstable();
-    if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        let message = format!("two members have the ID `{}`", pair[0]);
+    if let Some([same, ..]) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        let message = format!("two members have the ID `{same}`");
         return Err(Failure::usage(message, "give each --member another ID"));
     }
     Ok(())
