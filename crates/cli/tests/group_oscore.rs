@@ -190,7 +190,8 @@ fn an_observation_brings_each_state_in_both_modes() {
     let server = keys.serve("lamp2");
     let observe = ["observe", "--group-oscore", &keys.of("switch"), &server.uri("coap", "/time")];
     for mode in [&[][..], &["--to-member", "lamp2"]] {
-        let ended = lowmesh(&[&observe[..], &["--count", "2", "-B", "20", "--json"], mode].concat());
+        let ended =
+            lowmesh(&[&observe[..], &["--count", "2", "-B", "20", "--json"], mode].concat());
         assert_eq!(ended.status.code(), Some(0), "{mode:?}: {}", stderr(&ended));
         assert_eq!(stdout(&ended).lines().count(), 2, "{mode:?}: {}", stdout(&ended));
     }
