@@ -93,9 +93,9 @@ struct Open {
     to: Authority,
     /// When its time comes.
     start: Instant,
-    /// Until it leaves, and as long as it may be asked again.
+    /// Until it leaves, and as long as it may be repeated.
     message: Option<RequestTemplate>,
-    /// How often it was asked again, and when it will be.
+    /// How often it was repeated, and when the next time is due.
     times: u8,
     again: Option<Instant>,
     /// Of a request to a group.
@@ -106,7 +106,7 @@ struct Open {
 }
 
 impl Open {
-    /// Whether it does the same twice as once, and ends with its answer.
+    /// Whether it is idempotent and ends with its response (RFC 7252 s5.1: POST is not).
     fn may_repeat(&self) -> bool {
         let is_of_query = matches!(self.owner, Owner::Query { .. });
         let may = |message: &RequestTemplate| message.confirmable && message.code != Code::POST;
@@ -122,7 +122,7 @@ struct Lane {
     ready: BTreeSet<(u8, u64)>,
     /// Those that take a place of the gate, by their time.
     holding: BTreeSet<(Instant, u64)>,
-    /// Those that are asked again if they stay silent, by that time.
+    /// Requests that are repeated if their members stay silent, by the time of the next copy.
     silent: BTreeSet<(Instant, u64)>,
     /// When the gate permits the next one.
     due: Option<Instant>,
@@ -332,7 +332,7 @@ impl Dispatch {
     }
 }
 
-/// Asks those again that have been silent for long. Each keeps its name, and its place if it has one.
+/// Repeats requests whose members are silent for too long. Each keeps its name, and its place if it has one.
 fn ask_again(
     lane: &mut Lane,
     open: &mut BTreeMap<u64, Open>,

@@ -301,7 +301,6 @@ impl Manager {
         let Proposal { goal, profile, targets } = proposal;
         let name = match goal {
             Goal::Update { entity } => {
-                self.entities.get(entity).ok_or_else(not_found)?;
                 let parts = (&mut self.entities, &mut self.dispatch, &mut self.clients);
                 self.memberships.update(parts, (entity, request), (targets, profile), now);
                 return Ok(());

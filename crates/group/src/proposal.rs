@@ -14,6 +14,7 @@ use crate::profile::document::{Field, fields, query};
 use crate::profile::{Communication, Draft, Profile, Use};
 use crate::query::{Content, overrides};
 use crate::refusal::Refusal;
+use crate::reply::not_found;
 use crate::route::selection;
 use crate::target::{Authority, Target};
 
@@ -97,11 +98,11 @@ impl Proposal {
         }
         Ok(())
     }
-    /// Checks that no entity contains itself, with the entities of now.
+    /// Checks that no entity contains itself, and that the updated entity still exists.
     pub(crate) fn check_nesting(&self, entities: &Entities) -> Result<(), Refusal> {
         let name = match &self.goal {
             Goal::Create { name } => name.as_str(),
-            Goal::Update { entity } => entities.get(*entity).map_or("", |entity| &entity.name),
+            Goal::Update { entity } => &entities.get(*entity).ok_or_else(not_found)?.name,
         };
         entities.check_nesting(name, &self.targets)
     }

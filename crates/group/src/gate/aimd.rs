@@ -16,7 +16,7 @@ use lowmesh_registry::{Choice, Parameter, Row};
 use lowmesh_units::{Duration, Instant};
 
 use super::patience::Patience;
-use super::{Gate, Path, Permit, Sample, Snapshot, again};
+use super::{Gate, Path, Permit, Sample, Snapshot};
 
 /// The parameters, which `gate-climb` and `hybrid` share.
 pub(super) const PARAMETERS: [Parameter; 4] = [
@@ -40,7 +40,7 @@ pub(super) const PARAMETERS: [Parameter; 4] = [
         Duration::from_millis(100),
         Duration::from_millis(1),
         Duration::from_secs(30),
-        "Minimum wait for an answer before a silent member is asked again",
+        "Minimum wait before the request to a silent member is repeated",
     )
     .source("ours: four exchanges over one hop"),
 ];
@@ -56,8 +56,6 @@ pub static ROW: Row<dyn Gate> = Row {
 
 /// Longest gap; ours: a quarter of ACK_TIMEOUT (RFC 7252 s4.8), so that a tail of losses does not stop the gate.
 const GAP_MAX: Duration = Duration::from_millis(500);
-/// The wait for an answer before there is a sample: ACK_TIMEOUT of RFC 7252 s4.8.
-const PATIENCE_FIRST: Duration = Duration::from_secs(2);
 /// Transmissions of queueing above which the window shrinks, and below which it grows; ours, after TCP Vegas.
 const QUEUEING_HIGH: u64 = 3;
 
@@ -68,7 +66,6 @@ pub struct Aimd {
     window_first: u32,
     window_max: u32,
     memory: Duration,
-    least_wait: Duration,
     gap: Duration,
     outstanding: u32,
     last_sent: Option<Instant>,
@@ -86,23 +83,22 @@ pub struct Aimd {
 impl Aimd {
     pub(super) fn of(choice: &Choice<dyn Gate>) -> Self {
         let (window, window_max) = (choice.whole("window"), choice.whole("window-max"));
-        Self::new(window, window_max, choice.time("memory"), choice.time("again-min"))
+        let patience = Patience::new(choice.time("again-min"));
+        Self::new(window, window_max, choice.time("memory"), patience)
     }
-    /// A gate with its first and its largest window, which forgets after an idle time, and asks no member again before
-    /// `least_wait`.
-    pub const fn new(window: u32, window_max: u32, memory: Duration, least_wait: Duration) -> Self {
+    /// A gate with its first and its largest window, which forgets after an idle time.
+    const fn new(window: u32, window_max: u32, memory: Duration, patience: Patience) -> Self {
         Self {
             window,
             window_first: window,
             window_max,
             memory,
-            least_wait,
             gap: Duration::ZERO,
             outstanding: 0,
             last_sent: None,
             last_loss: None,
             least: BTreeMap::new(),
-            patience: Patience::new(least_wait),
+            patience,
             queueing: Duration::ZERO,
             answers: 0,
             lossy: false,
@@ -141,7 +137,7 @@ impl Aimd {
     }
     fn lose(&mut self, path: &Path, now: Instant) {
         let transmission = self.transmission(path);
-        let round_trip = self.patience.mean().unwrap_or(PATIENCE_FIRST);
+        let round_trip = self.patience.round_trip();
         let again = self.last_loss.is_some_and(|last| now.since(last) <= round_trip);
         if again {
             self.window = (self.window / 2).max(1);
@@ -170,7 +166,8 @@ impl Gate for Aimd {
     fn on_sent(&mut self, _path: &Path, now: Instant) {
         let idle = self.last_sent.map_or(Duration::ZERO, |last| now.since(last));
         if self.outstanding == 0 && idle > self.memory {
-            *self = Self::new(self.window_first, self.window_max, self.memory, self.least_wait);
+            *self =
+                Self::new(self.window_first, self.window_max, self.memory, self.patience.renewed());
         }
         self.last_sent = Some(now);
         self.outstanding += 1;
@@ -196,14 +193,14 @@ impl Gate for Aimd {
         self.sample(path, sample.rtt);
     }
     fn again(&self, _path: &Path, times: u8) -> Option<Duration> {
-        again::wait(&self.patience, times)
+        self.patience.again(times)
     }
     fn on_again(&mut self, path: &Path, now: Instant) {
         self.patience.lose();
         self.lose(path, now);
     }
     fn patience(&self) -> Option<Duration> {
-        Some(again::patience(&self.patience).unwrap_or(PATIENCE_FIRST))
+        Some(self.patience.place())
     }
     fn snapshot(&self) -> Snapshot {
         let (outstanding, gap) = (self.outstanding, self.gap);
@@ -227,7 +224,8 @@ mod tests {
     }
 
     fn open() -> Aimd {
-        let mut gate = Aimd::new(2, 8, Duration::from_secs(600), Duration::from_millis(100));
+        let mut gate =
+            Aimd::new(2, 8, Duration::from_secs(600), Patience::new(Duration::from_millis(100)));
         for step in 0..40 {
             answer(&mut gate, step * 20, 10);
         }

@@ -1,4 +1,4 @@
-//! A window of exchanges that climbs to the least time for each answer, and asks silent members again early.
+//! A window of exchanges that climbs to the least time per answer, and repeats requests to silent members early.
 //!
 //! ```text
 //!   an epoch = 8 answers          cost of a window = time with a request under way / answers, smoothed
@@ -8,8 +8,8 @@
 //!    └────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //! What a window costs includes its losses and its queues, whatever their cause: a MAC with few queues, interference, or
-//! cells of a schedule. So the gate needs no model of the mesh. Windows that were tried in vain are tried again ever more
-//! rarely, up to one epoch in [`TRIAL_INTERVAL_MAX`].
+//! cells of a schedule. So the gate needs no model of the mesh. After each trial without a gain
+//! the next trial comes later, up to [`TRIAL_INTERVAL_MAX`] epochs.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -19,12 +19,12 @@ use lowmesh_registry::{Choice, Parameter, Row};
 use lowmesh_units::{Duration, Instant};
 
 use super::patience::Patience;
-use super::{Gate, Path, Permit, Sample, Snapshot, again, aimd};
+use super::{Gate, Path, Permit, Sample, Snapshot, aimd};
 
 /// The row of [`Climb`].
 pub static ROW: Row<dyn Gate> = Row {
     name: "gate-climb",
-    summary: "A window of exchanges that climbs to the least time for each answer",
+    summary: "A window of exchanges that follows the mean time per answer",
     section: "gate-climb",
     parameters: &[
         Parameter::whole("window", 1, 1, 64, "Initial number of simultaneous exchanges")
@@ -46,17 +46,14 @@ const SHARE: u64 = 4;
 const GAIN: u64 = 8;
 /// Epochs between two trials at most; ours.
 const TRIAL_INTERVAL_MAX: u32 = 16;
-/// Members asked again that end the trial of a larger window; ours.
+/// Repeated requests that end the trial of a larger window; ours.
 const TRIAL_SILENT_MAX: u32 = 2;
-/// The wait for an answer before there is a sample: ACK_TIMEOUT of RFC 7252 s4.8.
-const PATIENCE_FIRST: Duration = Duration::from_secs(2);
 
 /// A window that follows its cost.
 #[derive(Clone, Debug)]
 pub struct Climb {
     first: u32,
     memory: Duration,
-    least_wait: Duration,
     /// The best window so far.
     base: u32,
     /// The window of this epoch: the base, or a trial.
@@ -81,26 +78,24 @@ struct Epoch {
     answers: u32,
     /// Most requests under way.
     peak: u32,
-    /// Members that were asked again.
+    /// Requests that were repeated.
     silent: u32,
 }
 
 impl Climb {
     fn of(choice: &Choice<dyn Gate>) -> Self {
         let (first, most) = (choice.whole("window"), choice.whole("window-max"));
-        Self::new(first, most, choice.time("memory"), choice.time("again-min"))
+        Self::new(first, most, choice.time("memory"), Patience::new(choice.time("again-min")))
     }
-    /// A gate with its first and its largest window, which forgets after an idle time, and asks no member again before
-    /// `least_wait`.
-    pub fn new(first: u32, most: u32, memory: Duration, least_wait: Duration) -> Self {
+    /// A gate with its first and its largest window, which forgets after an idle time.
+    fn new(first: u32, most: u32, memory: Duration, patience: Patience) -> Self {
         Self {
             first,
             memory,
-            least_wait,
             base: first,
             window: first,
             costs: vec![None; most as usize],
-            patience: Patience::new(least_wait),
+            patience,
             outstanding: 0,
             last_sent: None,
             epoch: Epoch::default(),
@@ -186,7 +181,7 @@ impl Gate for Climb {
         let idle = self.last_sent.map_or(Duration::ZERO, |last| now.since(last));
         if self.outstanding == 0 && idle > self.memory {
             let most = self.costs.len() as u32;
-            *self = Self::new(self.first, most, self.memory, self.least_wait);
+            *self = Self::new(self.first, most, self.memory, self.patience.renewed());
         }
         if self.outstanding == 0 {
             self.epoch.since = now;
@@ -213,7 +208,7 @@ impl Gate for Climb {
         self.patience.sample(sample.rtt);
     }
     fn again(&self, _path: &Path, times: u8) -> Option<Duration> {
-        again::wait(&self.patience, times)
+        self.patience.again(times)
     }
     fn on_again(&mut self, _path: &Path, now: Instant) {
         self.patience.lose();
@@ -225,7 +220,7 @@ impl Gate for Climb {
         }
     }
     fn patience(&self) -> Option<Duration> {
-        Some(again::patience(&self.patience).unwrap_or(PATIENCE_FIRST))
+        Some(self.patience.place())
     }
     fn snapshot(&self) -> Snapshot {
         let (outstanding, gap) = (self.outstanding, Duration::ZERO);
@@ -244,7 +239,8 @@ mod tests {
 
     /// A mesh whose answers take `cost_ms(window)` each, and a gate that asks it for so many.
     fn settle(cost_ms: impl Fn(u32) -> u64, answers: u32) -> u32 {
-        let mut gate = Climb::new(2, 8, Duration::from_secs(600), Duration::from_millis(100));
+        let mut gate =
+            Climb::new(2, 8, Duration::from_secs(600), Patience::new(Duration::from_millis(100)));
         let mut now = Instant::ZERO;
         let mut windows = [0_u32; 9];
         for _ in 0..answers {
@@ -274,7 +270,8 @@ mod tests {
 
     #[test]
     fn few_members_do_not_open_a_window_that_they_cannot_fill() {
-        let mut gate = Climb::new(2, 8, Duration::from_secs(600), Duration::from_millis(100));
+        let mut gate =
+            Climb::new(2, 8, Duration::from_secs(600), Patience::new(Duration::from_millis(100)));
         for query in 0..200 {
             let now = Instant::from_secs(query);
             for _ in 0..3 {
@@ -293,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_gate_that_was_idle_for_long_starts_with_its_first_window() {
-        let mut gate = Climb::new(2, 8, Duration::from_secs(600), Duration::ZERO);
+        let mut gate = Climb::new(2, 8, Duration::from_secs(600), Patience::new(Duration::ZERO));
         (gate.base, gate.window, gate.last_sent) = (7, 7, Some(Instant::ZERO));
         gate.on_sent(&PATH, Instant::from_secs(3600));
         assert_eq!(gate.snapshot().window, Some(2));

@@ -11,7 +11,6 @@
 //! | `gate-route` | the air time of each path, and one exchange for each first hop |
 //! | `hybrid` | `gate-aimd`; members of a group that stay silent are asked again one by one |
 
-mod again;
 pub mod aimd;
 pub mod climb;
 pub mod conformance;
@@ -48,12 +47,12 @@ pub trait Gate: Debug + Send {
     }
     /// The answer came after its place was free.
     fn on_late(&mut self, _path: &Path, _sample: Sample, _now: Instant) {}
-    /// After how long without an answer a request over `path` is asked again, with a new message ID, if that happened so
-    /// many times before. `None` leaves all copies to CoAP. Only requests that do the same twice as once are asked again.
+    /// How long to wait for an answer before a request over `path` is repeated with a new message ID, if it was repeated so
+    /// many times before. `None` leaves all copies to CoAP. Only idempotent requests are repeated.
     fn again(&self, _path: &Path, _times: u8) -> Option<Duration> {
         None
     }
-    /// A request over `path` is asked again; it keeps its place, if it has one.
+    /// A request over `path` is repeated; it keeps its place, if it has one.
     fn on_again(&mut self, _path: &Path, _now: Instant) {}
     /// The place of a request over `path` among those that wait: lower ones leave first.
     fn order(&self, _path: &Path) -> u8 {

@@ -1,4 +1,11 @@
-//! How long an answer of a domain may take before its request counts as lost: the timeout of RFC 6298 over all members.
+//! How long a gate waits for an answer: the timeout of RFC 6298 over all members of its domain.
+//!
+//! ```text
+//!   sent ── timeout ──> repeated ── 2 timeouts ──> repeated ── 4 ──> repeated ── the copies of CoAP ──> lost
+//!                                └ 1.5: its place is free, the request goes on
+//! ```
+//! A repeated request has a new message ID, so each answer is a sample without ambiguity. Only idempotent requests are
+//! repeated.
 //!
 //! One query gives a sample of each member, so that the estimate of the domain is fresh when that of a single member is
 //! not. The timeout may be far below ACK_TIMEOUT (RFC 7252 s4.8.1), because the gate limits what is under way.
@@ -17,6 +24,11 @@ const STRETCH_MAX: u64 = 8;
 /// The longest timeout: RFC 6298 s2.5 allows a bound of 60 s; ours is half of it.
 const TIMEOUT_MAX: Duration = Duration::from_secs(30);
 
+/// The wait for an answer before there is a sample: ACK_TIMEOUT of RFC 7252 s4.8.
+const FIRST: Duration = Duration::from_secs(2);
+/// How often a request is repeated; ours. The last one has all copies of CoAP, so no member is given up earlier.
+const TIMES_MAX: u8 = 3;
+
 /// Round-trip times of a domain.
 #[derive(Clone, Debug)]
 pub(super) struct Patience {
@@ -31,9 +43,13 @@ impl Patience {
     pub(super) const fn new(least: Duration) -> Self {
         Self { least, mean: None, deviation: Duration::ZERO, stretch: 1 }
     }
+    /// The same bound, without samples.
+    pub(super) const fn renewed(&self) -> Self {
+        Self::new(self.least)
+    }
     /// The smoothed round-trip time.
-    pub(super) const fn mean(&self) -> Option<Duration> {
-        self.mean
+    pub(super) fn round_trip(&self) -> Duration {
+        self.mean.unwrap_or(FIRST)
     }
     /// An answer came, however late.
     pub(super) fn sample(&mut self, rtt: Duration) {
@@ -50,8 +66,18 @@ impl Patience {
     pub(super) fn lose(&mut self) {
         self.stretch = (self.stretch * 2).min(STRETCH_MAX);
     }
+    /// The wait before a request is repeated that was repeated so many times before. `None` leaves the rest to CoAP.
+    pub(super) fn again(&self, times: u8) -> Option<Duration> {
+        // The timeout itself doubles with each loss.
+        self.timeout().filter(|_| times < TIMES_MAX)
+    }
+    /// How long a request keeps its place after it was sent or repeated: longer than the first wait, shorter than the
+    /// second.
+    pub(super) fn place(&self) -> Duration {
+        self.timeout().map_or(FIRST, |timeout| timeout * 3 / 2)
+    }
     /// The timeout, if there is a sample.
-    pub(super) fn timeout(&self) -> Option<Duration> {
+    fn timeout(&self) -> Option<Duration> {
         let mean = self.mean?;
         let timeout = (mean + self.deviation * DEVIATIONS).max(mean * ROUND_TRIPS_MIN);
         Some((timeout.max(self.least) * self.stretch).min(TIMEOUT_MAX))
