@@ -63,7 +63,7 @@ const PARAMETERS: &[Parameter] = &[
         Duration::ZERO,
         Duration::ZERO,
         TIME_MAX,
-        "Ticks of the clock of a node: a wait ends with a tick, so it is shorter by a random part of one",
+        "Period of the clock ticks of a node. A wait ends at a tick, so it is up to one period shorter",
     )
     .source("Contiki on an MSP430: 1/128 s, 7.8125 ms; 0 is a clock without ticks"),
     Parameter::whole("buffer", 1, 1, 64, "Maximum number of waiting packets")

@@ -60,11 +60,11 @@ section! {
         duty_cycle: f64 = 0.1, Within(0.0, 1.0);
         /// UDP throughput of an IEEE 802.11g sender at 54 Mbit/s: one frame of 1470 octets and its acknowledgement, 288 us, in each period.
         load_mbps: Option<f64> = None, Within(0.0, WIFI_LOAD_MAX_MBPS);
-        /// When it is in use for the first time.
+        /// Time at which it starts to send.
         start: Duration = Duration::ZERO, Within(Duration::ZERO, Duration::from_secs(86_400));
-        /// Mean time in which it is in use, with a random length; without it, the station is always in use.
+        /// Mean time for which it sends before it pauses, exponentially distributed; without it, the station never pauses.
         on: Option<Duration> = None, Within(Duration::from_millis(1), Duration::from_secs(86_400));
-        /// Mean time between two such times; both keys or none.
+        /// Mean duration of a pause; requires `on`, and `on` requires it.
         off: Option<Duration> = None, Within(Duration::from_millis(1), Duration::from_secs(86_400));
         /// Power that each node receives from it, within one channel of IEEE 802.15.4; without effect if it has a position.
         power_dbm: f64 = -80.0, Within(-150.0, 0.0);
