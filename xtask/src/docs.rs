@@ -20,7 +20,7 @@ use page::{Commands, Page, Step};
 use session::{Places, Session};
 
 /// Single pages whose commands run.
-const PAGES: [&str; 2] = ["README.md", "docs/topics/groups.md"];
+const PAGES: [&str; 3] = ["README.md", "docs/topics/group-oscore.md", "docs/topics/groups.md"];
 /// Folders of pages whose commands run.
 const FOLDERS: [&str; 2] = ["docs/tutorials", "docs/how-to"];
 /// Programs of commands that a machine may lack; a page that needs one of these is skipped there.
