@@ -1,5 +1,6 @@
 //! A thousand entities of fifty members: processor time of the manager for one query, and memory for an entity.
-//! `cargo bench -p lowmesh-group` runs it; it fails if a query costs a millisecond or more.
+//! `cargo xtask bench groups` runs it; it fails if a query costs a millisecond or more, or if a member costs more memory
+//! among many entities than among few.
 
 use std::net::{Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant as Clock};
@@ -15,6 +16,8 @@ const MEMBERS: u32 = 50;
 const STAGES: [u32; 3] = [250, 500, 1000];
 /// Issue: the overhead of the manager is below this.
 const TARGET: Duration = Duration::from_millis(1);
+/// A member takes at most so many times the memory that it takes with the fewest entities.
+const GROWTH_MAX: f64 = 1.25;
 
 struct Bench {
     manager: Manager,
@@ -88,6 +91,7 @@ fn main() {
     let manager = Manager::open(Config::default(), store, rng, Instant::ZERO).expect("empty");
     let mut bench = Bench { manager, serial: 0, now: Instant::ZERO };
     let (before, mut made) = (resident(), 0);
+    let mut first = None;
     for stage in STAGES {
         while made < stage {
             let document = format!("{{\"name\":\"e{made}\",\"er\":[{}]}}", members(made));
@@ -99,6 +103,11 @@ fn main() {
             let each = now.saturating_sub(before) / u64::from(stage) / u64::from(MEMBERS);
             println!(
                 "{stage:5} entities of {MEMBERS} members: {each} octets a member, with its record in the store"
+            );
+            let growth = each as f64 / *first.get_or_insert(each) as f64;
+            assert!(
+                growth < GROWTH_MAX,
+                "a member takes {growth:.2} times the memory of the first"
             );
         }
     }

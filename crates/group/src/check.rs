@@ -12,6 +12,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use lowmesh_coap::RequestTemplate;
+use lowmesh_coap::params::HOP_LIMIT_DEFAULT;
 use lowmesh_coap::resource::content_format;
 use lowmesh_units::Instant;
 use lowmesh_wire::coap::uri::{Host, Uri};
@@ -20,6 +21,7 @@ use lowmesh_wire::link_format::links;
 
 use crate::collector::FORMATS;
 use crate::dispatch::{Dispatch, Owner, RequestId};
+use crate::hops;
 use crate::outcome::Reason;
 use crate::params::DEADLINE_MAX;
 use crate::proposal::{Goal, Proposal};
@@ -111,7 +113,9 @@ impl Checks {
                     Finding::Done(Ok(formats))
                 } else {
                     let owner = Owner::Check { check: number, slot };
-                    dispatch.ask(owner, Authority::of(uri), request(Code::GET, uri), now);
+                    let mut template = request(Code::GET, uri);
+                    hops::limit(&mut template, uri, HOP_LIMIT_DEFAULT);
+                    dispatch.ask(owner, Authority::of(uri), template, now);
                     Finding::Probe
                 }
             }

@@ -6,14 +6,15 @@ use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec;
 use alloc::vec::Vec;
-use core::net::Ipv6Addr;
+use core::net::{IpAddr, Ipv6Addr};
 
+use lowmesh_units::Instant;
 use lowmesh_wire::coap::Code;
 
 use crate::address::{Numbers, group_address};
 use crate::dispatch::RequestId;
 use crate::membership::{Membership, group_uri};
-use crate::params::{ENTITIES_MAX, REQUESTS_A_QUERY_MAX};
+use crate::params::{ENTITIES_A_CLIENT_MAX, ENTITIES_MAX, REQUESTS_A_QUERY_MAX};
 use crate::profile::document::Field;
 use crate::profile::{Operation, Profile};
 use crate::refusal::Refusal;
@@ -78,6 +79,8 @@ pub(crate) struct Entity {
     pub(crate) former: Vec<Member>,
     /// The number of the group address.
     pub(crate) group: Option<u16>,
+    /// The client that created it, for its share; unknown in records of earlier versions.
+    pub(crate) owner: Option<IpAddr>,
     pub(crate) pending: Option<Pending>,
     serial: u32,
 }
@@ -85,7 +88,8 @@ pub(crate) struct Entity {
 impl Entity {
     pub(crate) fn new(name: String, profile: Profile, phase: Phase, group: Option<u16>) -> Self {
         let (members, arriving, former) = (Vec::new(), Vec::new(), Vec::new());
-        Self { name, profile, phase, members, arriving, former, group, pending: None, serial: 0 }
+        let (owner, pending, serial) = (None, None, 0);
+        Self { name, profile, phase, members, arriving, former, group, owner, pending, serial }
     }
     /// A new member of these targets each.
     pub(crate) fn enlist(
@@ -156,6 +160,8 @@ pub(crate) struct Entities {
     names: BTreeMap<String, u64>,
     numbers: Numbers,
     held: BTreeSet<u16>,
+    /// How many entities each client has created.
+    shares: BTreeMap<IpAddr, usize>,
     serial: u64,
     /// Names of entities that changed since the store got them.
     changed: BTreeSet<String>,
@@ -181,11 +187,27 @@ impl Entities {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Entity> {
         self.names.keys().filter_map(|name| self.live(name)).map(|(_, entity)| entity)
     }
+    /// When the memberships of all members are due.
+    pub(crate) fn dues_mut(&mut self) -> impl Iterator<Item = &mut Instant> {
+        let members = self.all.values_mut().flat_map(|entity| {
+            entity.members.iter_mut().chain(&mut entity.arriving).chain(&mut entity.former)
+        });
+        members.filter_map(|member| member.membership.as_deref_mut()?.due.as_mut())
+    }
     pub(crate) fn ids(&self) -> impl Iterator<Item = u64> {
         self.all.keys().copied()
     }
-    pub(crate) fn has_room(&self) -> bool {
-        self.all.len() < ENTITIES_MAX
+    /// Checks that there is room for one more entity of a client.
+    pub(crate) fn check_room(&self, client: IpAddr) -> Result<(), Refusal> {
+        let refuse = |detail| Err(Refusal::new(Code::FORBIDDEN, "manager full", detail));
+        if self.all.len() >= ENTITIES_MAX {
+            return refuse(format!("{ENTITIES_MAX} entities: delete one first"));
+        }
+        if self.shares.get(&client).is_some_and(|share| *share >= ENTITIES_A_CLIENT_MAX) {
+            let share = format!("{ENTITIES_A_CLIENT_MAX} of {ENTITIES_MAX} entities");
+            return refuse(format!("this client has created {share}: delete one first"));
+        }
+        Ok(())
     }
     /// A name that no entity has.
     pub(crate) fn free_name(&self, is_reserved: impl Fn(&str) -> bool) -> String {
@@ -197,6 +219,9 @@ impl Entities {
         self.serial += 1;
         self.names.insert(entity.name.clone(), self.serial);
         self.held.extend(entity.group);
+        if let Some(owner) = entity.owner {
+            *self.shares.entry(owner).or_default() += 1;
+        }
         self.changed.insert(entity.name.clone());
         self.all.insert(self.serial, entity);
         self.serial
@@ -207,6 +232,14 @@ impl Entities {
             self.names.remove(&entity.name);
             if let Some(number) = entity.group {
                 self.held.remove(&number);
+            }
+            if let Some(owner) = entity.owner
+                && let Some(share) = self.shares.get_mut(&owner)
+            {
+                *share -= 1;
+                if *share == 0 {
+                    self.shares.remove(&owner);
+                }
             }
             self.changed.insert(entity.name);
         }
@@ -390,6 +423,33 @@ mod tests {
         assert_eq!(all.check_nesting("new", &targets(&["/e/house", "/e/room"])), Ok(()));
         let unknown = all.check_nesting("new", &targets(&["/e/attic"])).expect_err("no attic");
         assert_eq!(unknown.code, Code::NOT_FOUND);
+    }
+
+    #[test]
+    fn a_client_has_a_quarter_of_the_entities_until_it_deletes_one() {
+        let mut all = Entities::default();
+        let (greedy, other) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
+        let add = |all: &mut Entities, owner: Option<IpAddr>, number: usize| {
+            let name = format!("e{number}");
+            let mut entity = Entity::new(name, Profile::default(), Phase::Live, None);
+            entity.owner = owner;
+            all.insert(entity)
+        };
+        let mut last = 0;
+        for number in 0..ENTITIES_A_CLIENT_MAX {
+            assert_eq!(all.check_room(greedy), Ok(()));
+            last = add(&mut all, Some(greedy), number);
+        }
+        let refusal = all.check_room(greedy).expect_err("it has its share");
+        assert!(refusal.code == Code::FORBIDDEN && refusal.detail.contains("1024 of 4096"));
+        assert_eq!(all.check_room(other), Ok(()));
+        all.erase(last);
+        assert_eq!(all.check_room(greedy), Ok(()));
+        // Those of unknown clients count for all.
+        for number in ENTITIES_A_CLIENT_MAX - 1..ENTITIES_MAX {
+            add(&mut all, None, number);
+        }
+        assert!(all.check_room(other).is_err_and(|refusal| refusal.detail.contains("4096")));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::condition::Condition;
 use crate::dispatch::{Dispatch, End, ExchangeId, Output, Owner, RequestId};
 use crate::entity::{Change, Entities, Entity, Pending, Phase};
 use crate::gate::{Gate, Sample, Snapshot};
+use crate::hops;
 use crate::input::Input;
 use crate::memberships::{Memberships, described};
 use crate::outcome::Reason;
@@ -79,6 +80,7 @@ impl Manager {
             store,
             store_due: None,
         };
+        manager.memberships.spread(&mut manager.entities);
         let ids: Vec<u64> = manager.entities.ids().collect();
         for id in ids {
             manager.memberships.schedule(&manager.entities, id);
@@ -220,9 +222,11 @@ impl Manager {
         let mut asked = message.clone();
         let condition = Condition::take(&mut asked.options)?;
         let draft = settings(&asked, &self.authorities)?;
+        let hop_limit = hops::onward(&message.options)?;
         self.clients.set_accept(request, accept(message));
         let message = message.clone();
-        let registration = Registration { request, client, entity, draft, condition, message };
+        let registration =
+            Registration { request, client, entity, draft, condition, hop_limit, message };
         let parts = (&self.entities, &mut self.dispatch);
         let finished = self.watches.register(parts, registration, now)?;
         self.clients.finish(&mut self.dispatch, finished, Answer::Notification);
@@ -235,9 +239,11 @@ impl Manager {
         message: &Message,
         now: Instant,
     ) -> Result<(), Refusal> {
+        let Some(client) = self.clients.address(request) else { return Ok(()) };
         let (entities, checks) = (&self.entities, &self.checks);
         let is_taken = |name: &str| entities.id(name).is_some() || checks.reserves(name);
-        let proposal = Proposal::creation(message, &self.authorities, entities, is_taken)?;
+        let asked = (client, message);
+        let proposal = Proposal::creation(asked, &self.authorities, entities, is_taken)?;
         self.validate(request, proposal, now)
     }
 
@@ -307,8 +313,11 @@ impl Manager {
             }
             Goal::Create { name } => name,
         };
+        let Some(client) = self.clients.address(request) else { return Ok(()) };
+        self.entities.check_room(client)?;
         if profile.communication == Communication::Unicast {
             let mut entity = Entity::new(name, profile, Phase::Live, None);
+            entity.owner = Some(client);
             entity.members = entity.enlist(targets, None);
             let response = described(&entity, Code::CREATED);
             self.entities.insert(entity);
@@ -320,6 +329,7 @@ impl Manager {
             return Err(Refusal::new(Code::FORBIDDEN, "no group address", detail));
         };
         let mut entity = Entity::new(name, profile, Phase::Joining, Some(number));
+        entity.owner = Some(client);
         entity.pending = Some(Pending { request, kind: Change::Create });
         let id = self.entities.insert(entity);
         self.memberships.gather(&mut self.entities, id, targets, now);

@@ -232,7 +232,7 @@ impl Membership {
     }
     /// The member answered a request to the group, or did not.
     pub(crate) fn heard(&mut self, answered: bool, now: Instant) {
-        self.misses = if answered { 0 } else { self.misses + 1 };
+        self.misses = if answered { 0 } else { self.misses.saturating_add(1) };
         if self.misses >= MISSES_MAX && self.state == State::Joined && self.step.is_none() {
             self.misses = 0;
             self.due = Some(now);
@@ -435,6 +435,18 @@ mod tests {
         assert_eq!(script.membership.begin(now), None);
         script.membership.heard(false, now);
         assert_eq!(script.membership.begin(now), Some(Step::Look));
+    }
+
+    #[test]
+    fn a_member_that_is_lost_can_miss_any_number_of_requests() {
+        let mut script = Script::new();
+        script.step(Ok(&message(Code::CHANGED, b"")));
+        script.step(Ok(&message(Code::NOT_FOUND, b"")));
+        // The member is gone: each look fails, and each query misses it.
+        script.step(Err(Reason::Silent));
+        assert_eq!(script.membership.state, State::Stale);
+        (0..300).for_each(|_| script.membership.heard(false, script.now));
+        assert_eq!(script.membership.state, State::Stale);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use lowmesh_coap::ResponseTemplate;
-use lowmesh_units::{Instant, Rng};
+use lowmesh_units::{Duration, Instant, Rng};
 use lowmesh_wire::coap::{Code, ContentFormat, Message, OptionNumber};
 
 use crate::clients::Clients;
@@ -14,7 +14,7 @@ use crate::dispatch::{Dispatch, Owner, RequestId};
 use crate::entity::{Change, Entities, Entity, Member, Pending, Phase};
 use crate::membership::{Membership, State};
 use crate::outcome::Reason;
-use crate::params::ROOT;
+use crate::params::{RECONCILE_INTERVAL, RESTART_GAP, ROOT};
 use crate::profile::Profile;
 use crate::refusal::Refusal;
 use crate::target::Target;
@@ -32,6 +32,14 @@ impl Memberships {
     }
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.due.first().map(|(due, ..)| *due)
+    }
+    /// Spreads what a start would send at once over a time that grows with the number of memberships, to a bound.
+    pub(crate) fn spread(&mut self, entities: &mut Entities) {
+        let count = entities.dues_mut().count() as u64;
+        let most = RESTART_GAP.saturating_mul(count).min(RECONCILE_INTERVAL);
+        for due in entities.dues_mut() {
+            *due += self.rng.duration(Duration::ZERO, most);
+        }
     }
     /// Notes when the memberships of an entity are due.
     pub(crate) fn schedule(&mut self, entities: &Entities, id: u64) {

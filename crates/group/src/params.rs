@@ -14,6 +14,9 @@ pub const MEMBERS_MAX: usize = 256;
 /// Entities of a manager; ours: four times the goal of a thousand.
 pub const ENTITIES_MAX: usize = 4096;
 
+/// The share of one client in [`ENTITIES_MAX`]; ours: a quarter. Its next one gets 4.03.
+pub const ENTITIES_A_CLIENT_MAX: usize = ENTITIES_MAX / 4;
+
 /// Requests to members, and to sub-entities, that one query may make; ours. It bounds nested entities, whose requests
 /// can double with each level.
 pub const REQUESTS_A_QUERY_MAX: usize = 4096;
@@ -97,6 +100,10 @@ pub const MISSES_MAX: u8 = 3;
 /// How long a manager waits after its start before it ends memberships; ours: requests that the one before sent have
 /// left the mesh by then.
 pub const SETTLE: Duration = Duration::from_secs(10);
+
+/// Mean time between two looks at memberships after a start; ours: the looks at a thousand memberships take no more than the
+/// [`RECONCILE_INTERVAL`] in which a running manager makes them, which is the longest time for any number.
+pub const RESTART_GAP: Duration = Duration::from_secs(1);
 
 /// How long a manager waits before it hands its state to a store again that failed; ours.
 pub const STORE_RETRY: Duration = Duration::from_secs(1);

@@ -3,13 +3,15 @@
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::net::IpAddr;
 
 use lowmesh_coap::resource::content_format;
-use lowmesh_wire::coap::uri::{Scheme, Uri};
+use lowmesh_wire::coap::uri::{Host, Scheme, Uri};
 use lowmesh_wire::coap::{Code, Message, OptionNumber};
 
 use crate::entity::{Entities, Entity};
-use crate::params::{ENTITIES_MAX, WRITE_MAX};
+use crate::hops;
+use crate::params::WRITE_MAX;
 use crate::profile::document::{Field, fields, query};
 use crate::profile::{Communication, Draft, Profile, Use};
 use crate::query::{Content, overrides};
@@ -36,7 +38,7 @@ pub(crate) struct Proposal {
 impl Proposal {
     /// The new entity that a POST request of `/e` describes. `is_taken` says whether an entity has a name or will have it.
     pub(crate) fn creation(
-        message: &Message,
+        (client, message): (IpAddr, &Message),
         authorities: &[Authority],
         entities: &Entities,
         is_taken: impl Fn(&str) -> bool,
@@ -56,10 +58,7 @@ impl Proposal {
             Some(name) => name,
             None => entities.free_name(is_taken),
         };
-        if !entities.has_room() {
-            let detail = format!("{ENTITIES_MAX} entities: delete one first");
-            return Err(Refusal::new(Code::FORBIDDEN, "manager full", detail));
-        }
+        entities.check_room(client)?;
         let profile = draft.over(&Profile::default());
         draft.check(&profile, targets.len())?;
         Ok(Self { goal: Goal::Create { name }, profile, targets })
@@ -133,7 +132,8 @@ pub(crate) fn question(
     entity: &Entity,
 ) -> Result<(Draft, Content), Refusal> {
     let mut draft = settings(message, authorities)?;
-    let mut content = Content { method: Code::GET, format: None, payload: Vec::new() };
+    let hop_limit = hops::onward(&message.options)?;
+    let mut content = Content { method: Code::GET, format: None, payload: Vec::new(), hop_limit };
     match message.code {
         Code::FETCH => draft.members = Some(selection(entity, message)?),
         Code::PUT | Code::POST => {
@@ -179,6 +179,12 @@ fn check_paths(profile: &Profile, targets: &[Target]) -> Result<(), Refusal> {
             let detail = format!("er: {target} has another path or port than {one}");
             return refuse("mixed paths", detail);
         }
+    }
+    // A group has an IPv6 address, so a response has one too, and the manager knows its member by nothing else.
+    let is_named = |target: &&Target| matches!(target, Target::Resource(uri) if !matches!(uri.host, Host::V6(..)));
+    if let Some(target) = targets.iter().find(is_named) {
+        let detail = format!("er: with ect=multicast, {target} needs the IPv6 address of its host");
+        return refuse("host of a group", detail);
     }
     Ok(())
 }

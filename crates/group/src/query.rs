@@ -24,6 +24,7 @@ use crate::collector::{Outcome, Question, collect};
 use crate::dispatch::{Dispatch, Owner, RequestId};
 use crate::entity::{Entities, Entity};
 use crate::gate::{Repair, Sample};
+use crate::hops;
 use crate::outcome::{Answer, Reason, read};
 use crate::params::{DEADLINE_MAX, GROUP_WAIT};
 use crate::profile::document::arguments;
@@ -47,6 +48,8 @@ pub(crate) struct Content {
     pub(crate) format: Option<u32>,
     /// The payload.
     pub(crate) payload: Vec<u8>,
+    /// The Hop-Limit of requests for entities of other managers.
+    pub(crate) hop_limit: u32,
 }
 
 impl Content {
@@ -204,7 +207,7 @@ impl Queries {
     ) -> Option<Finished> {
         let query = self.all.get_mut(&number)?;
         let is_from = |slot: &Slot| {
-            let of_node = matches!(&slot.target, Target::Resource(uri) if from.is_of(uri));
+            let of_node = matches!(&slot.target, Target::Resource(uri) if from.may_be_of(uri));
             of_node && matches!(slot.progress, Progress::Waiting)
         };
         let slot = query.slots.iter().position(is_from)?;
@@ -493,6 +496,7 @@ fn ask(
     let Target::Resource(uri) = &slot.target else { return };
     let mut template = filled(request(content.method, uri), content);
     template.confirmable = confirmable;
+    hops::limit(&mut template, uri, content.hop_limit);
     let owner = Owner::Query { query, slot: place };
     slot.progress = Progress::Asked(dispatch.ask(owner, Authority::of(uri), template, start));
 }

@@ -9,6 +9,7 @@ use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 use core::fmt::Debug;
+use core::net::IpAddr;
 
 use lowmesh_units::{Duration, Instant};
 use minicbor::{Decoder, Encoder, decode};
@@ -68,6 +69,9 @@ impl Store for Memory {
 
 /// The form of records; a reader refuses any other.
 const VERSION: u8 = 1;
+/// Fields of the record of an entity, and of one that does not say which client created it.
+const FIELDS: u64 = 12;
+const FIELDS_BEFORE: u64 = 11;
 const NUMBERS: &str = "numbers";
 const ENTITY: &str = "entity/";
 
@@ -109,7 +113,7 @@ fn emit(entity: &Entity) -> Vec<u8> {
     let mut encoder = Encoder::new(&mut out);
     let mut write = || -> Result<(), minicbor::encode::Error<core::convert::Infallible>> {
         let profile = &entity.profile;
-        encoder.array(11)?.u8(VERSION)?.bool(entity.phase == Phase::Live)?;
+        encoder.array(FIELDS)?.u8(VERSION)?.bool(entity.phase == Phase::Live)?;
         encoder.str(profile.message_type.name())?.str(profile.communication.name())?;
         encoder.u16(profile.replies.unwrap_or(0))?;
         encoder.array(profile.operations.len() as u64)?;
@@ -126,6 +130,7 @@ fn emit(entity: &Entity) -> Vec<u8> {
         for member in entity.arriving.iter().chain(&entity.former) {
             encoder.str(&member.target.to_string())?;
         }
+        encoder.str(&entity.owner.map(|owner| owner.to_string()).unwrap_or_default())?;
         Ok(())
     };
     write().expect("a Vec takes everything");
@@ -135,7 +140,8 @@ fn emit(entity: &Entity) -> Vec<u8> {
 fn parse(name: &str, bytes: &[u8], due: Instant) -> Result<Entity, decode::Error> {
     let mut decoder = Decoder::new(bytes);
     let wrong = decode::Error::message;
-    if decoder.array()? != Some(11) || decoder.u8()? != VERSION {
+    let fields = decoder.array()?;
+    if !matches!(fields, Some(FIELDS | FIELDS_BEFORE)) || decoder.u8()? != VERSION {
         return Err(wrong("another version wrote it"));
     }
     let live = decoder.bool()?;
@@ -161,6 +167,11 @@ fn parse(name: &str, bytes: &[u8], due: Instant) -> Result<Entity, decode::Error
             membership.leave(due);
         }
     }
+    if fields == Some(FIELDS) {
+        let owner = Some(decoder.str()?).filter(|owner| !owner.is_empty());
+        let owner: Option<Result<IpAddr, _>> = owner.map(str::parse);
+        entity.owner = owner.transpose().map_err(|_| wrong("owner"))?;
+    }
     if decoder.position() == bytes.len() { Ok(entity) } else { Err(wrong("octets follow it")) }
 }
 
@@ -171,4 +182,36 @@ fn texts(decoder: &mut Decoder<'_>) -> Result<Vec<String>, decode::Error> {
 fn targets(decoder: &mut Decoder<'_>) -> Result<Vec<Target>, decode::Error> {
     let target = |text: String| Target::parse(&text, &[]).map_err(|_| decode::Error::message("er"));
     texts(decoder)?.into_iter().map(target).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(owner: Option<IpAddr>) -> Vec<u8> {
+        let mut entity = Entity::new("room".into(), Profile::default(), Phase::Live, None);
+        entity.owner = owner;
+        let member = Target::parse("coap://[fd00::1]/t", &[]).expect("a URI");
+        entity.members = entity.enlist([member], None);
+        emit(&entity)
+    }
+
+    #[test]
+    fn a_record_says_who_created_the_entity_and_one_of_before_does_not() {
+        let owner = Some(IpAddr::from([192, 0, 2, 1]));
+        let parsed = |bytes: &[u8]| parse("room", bytes, Instant::ZERO);
+        assert_eq!(parsed(&record(owner)).expect("our own").owner, owner);
+        let unknown = record(None);
+        assert_eq!(parsed(&unknown).expect("our own").owner, None);
+        // An array of one field less, without the empty text at the end.
+        let before = [&[0x8b], &unknown[1..unknown.len() - 1]].concat();
+        let entity = parsed(&before).expect("of an earlier version");
+        assert_eq!((entity.owner, entity.members.len()), (None, 1));
+        for end in 0..unknown.len() {
+            assert!(parsed(&unknown[..end]).is_err(), "{end}");
+        }
+        let mut wrong = record(owner);
+        *wrong.last_mut().expect("octets") = b'x';
+        assert!(parsed(&wrong).is_err());
+    }
 }

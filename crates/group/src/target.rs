@@ -34,6 +34,14 @@ impl Authority {
     pub fn plain(host: Host) -> Self {
         Self { scheme: Scheme::Coap, host, port: Scheme::Coap.default_port() }
     }
+    /// Whether a response from here may be that of a URI: a response does not say at which interface its source is.
+    pub(crate) fn may_be_of(&self, uri: &Uri) -> bool {
+        let is_host = match (&self.host, &uri.host) {
+            (Host::V6(from, None), Host::V6(member, _)) => from == member,
+            (from, member) => from == member,
+        };
+        is_host && self.scheme == uri.scheme && self.port == uri.port()
+    }
     /// Whether it is that of a URI.
     pub fn is_of(&self, uri: &Uri) -> bool {
         self.scheme == uri.scheme && self.port == uri.port() && self.host == uri.host
@@ -107,6 +115,7 @@ impl Target {
                 .ok_or_else(|| format!("{text:?} is not the URI of an entity, /{ROOT}/NAME"));
         }
         let uri: Uri = text.parse().map_err(|error| format!("{text:?}: {error}"))?;
+        let uri = normal(uri);
         if matches!(uri.host, Host::V6(address, _) if address.is_multicast())
             || matches!(uri.host, Host::V4(address) if address.is_multicast())
         {
@@ -185,6 +194,19 @@ impl fmt::Display for Target {
     }
 }
 
+/// A URI in the one form in which it is compared: RFC 7252 s6.3 and RFC 3986 s6.2.3 drop the default port, and a mapped
+/// address is the IPv4 address that it contains (RFC 4291 s2.5.5.2).
+fn normal(mut uri: Uri) -> Uri {
+    let default = uri.scheme.default_port();
+    uri.explicit_port = uri.explicit_port.filter(|port| *port != default);
+    if let Host::V6(address, _) = &uri.host
+        && let Some(mapped) = address.to_ipv4_mapped()
+    {
+        uri.host = Host::V4(mapped);
+    }
+    uri
+}
+
 /// A request for the resource of a URI at its own node.
 pub(crate) fn request(method: Code, uri: &Uri) -> RequestTemplate {
     let mut template = RequestTemplate::new(method, "/");
@@ -228,6 +250,32 @@ mod tests {
             assert!(error.contains(why), "{error}");
         }
         assert_eq!(Target::parse("coap://[::1]/a b", &[]).expect("a blank").label(), "0::1/a_b");
+    }
+
+    #[test]
+    fn one_resource_has_one_form_however_its_uri_is_written() {
+        for (one, other) in [
+            ("coap://h/t", "COAP://H:5683/%74"),
+            ("coap://h/t", "coap://h:/t"),
+            ("coap://h", "coap://h:5683/"),
+            ("coap+tcp://h/t", "coap+tcp://h:5683/t"),
+            ("coap://[fd00::1]/t", "coap://[fd00:0:0:0:0:0:0:1]:5683/x/../t"),
+            ("coap://192.0.2.7/t", "coap://[::ffff:192.0.2.7]/t"),
+            ("coap://[fe80::1%25eth0]/t", "coap://[FE80::0:1%eth0]/t"),
+        ] {
+            assert_eq!(Target::parse(one, &[]), Target::parse(other, &[]), "{one} {other}");
+        }
+        for (one, other) in [
+            ("coap://[fe80::1%25eth0]/t", "coap://[fe80::1%25eth1]/t"),
+            ("coap://h/t", "coap://h/t/"),
+            ("coap://h/t", "coaps://h/t"),
+        ] {
+            assert_ne!(Target::parse(one, &[]), Target::parse(other, &[]), "{one} {other}");
+        }
+        // The manager is itself at the mapped address, too.
+        let own = [Authority::of(&"coap://127.0.0.1:6000/".parse().expect("a URI"))];
+        let mapped = Target::parse("coap://[::ffff:127.0.0.1]:6000/e/room", &own);
+        assert!(matches!(mapped, Ok(Target::Entity { .. })), "{mapped:?}");
     }
 
     #[test]

@@ -27,6 +27,7 @@ use crate::collector::{Outcome, Question, collect, response};
 use crate::condition::{Condition, State, Verdict};
 use crate::dispatch::{Dispatch, ExchangeId, Output, Owner, RequestId};
 use crate::entity::{Entities, Entity};
+use crate::hops;
 use crate::outcome::{Answer, MAX_AGE_DEFAULT_S, Reason, read};
 use crate::params::{
     DEADLINE_MAX, POLL_MAX, POLL_MIN, WATCH_HEARD, WATCH_KEEP, WATCH_LEEWAY, WATCH_RETRY,
@@ -44,6 +45,8 @@ pub(crate) struct Registration {
     pub(crate) entity: u64,
     pub(crate) draft: Draft,
     pub(crate) condition: Condition,
+    /// Of requests for entities of other managers.
+    pub(crate) hop_limit: u32,
     pub(crate) message: Message,
 }
 
@@ -91,10 +94,17 @@ struct Watch {
     question: Question,
     /// Answers that suffice for the first result.
     enough: Option<usize>,
-    confirmable: bool,
+    manner: Manner,
     slots: Vec<Slot>,
     result: Option<Result<Answer, Refusal>>,
     due: Option<Instant>,
+}
+
+/// How members are asked.
+#[derive(Clone, Copy, Debug)]
+struct Manner {
+    confirmable: bool,
+    hop_limit: u32,
 }
 
 /// A watch that is about to begin.
@@ -102,6 +112,7 @@ struct Order {
     asker: Asker,
     entity: u64,
     draft: Draft,
+    hop_limit: u32,
 }
 
 /// All observations of entities.
@@ -173,7 +184,8 @@ impl Watches {
         (key, members): (RequestKey, usize),
         now: Instant,
     ) -> Result<Vec<Finished>, Refusal> {
-        let Registration { request, client, entity, draft, condition, message } = registration;
+        let Registration { request, client, entity, draft, condition, hop_limit, message } =
+            registration;
         let wait = draft.deadline.unwrap_or(DEADLINE_MAX);
         let front = Front {
             key: key.clone(),
@@ -187,7 +199,8 @@ impl Watches {
             announced: None,
             again: None,
         };
-        let mut orders = vec![Order { asker: Asker::Clients(Box::new(front)), entity, draft }];
+        let asker = Asker::Clients(Box::new(front));
+        let mut orders = vec![Order { asker, entity, draft, hop_limit }];
         let (top, mut finished) = (self.serial + 1, Vec::new());
         while let Some(order) = orders.pop() {
             let Some(entity) = entities.get(order.entity) else { continue };
@@ -224,17 +237,17 @@ impl Watches {
         now: Instant,
     ) {
         let Some(watch) = self.all.get_mut(&number) else { return };
-        let confirmable = watch.confirmable;
+        let manner = watch.manner;
         for (place, slot) in watch.slots.iter_mut().enumerate() {
             let Target::Entity { name, query } = &slot.target else {
                 let start = now + profile.delay * place as u64;
-                ask(slot, (number, place), confirmable, dispatch, start);
+                ask(slot, (number, place), manner, dispatch, start);
                 continue;
             };
             if let Some((entity, _)) = entities.live(name) {
                 let draft = overrides(query).unwrap_or_default();
                 let asker = Asker::Parent { watch: number, slot: place };
-                orders.push(Order { asker, entity, draft });
+                orders.push(Order { asker, entity, draft, hop_limit: manner.hop_limit });
             } else {
                 let reason = Reason::Refused { code: Code::NOT_FOUND, detail: String::new() };
                 slot.latest = Some(Err(reason));
@@ -376,7 +389,7 @@ impl Watches {
     fn ask_again(&mut self, dispatch: &mut Dispatch, number: u64, now: Instant) {
         let Some(watch) = self.all.get_mut(&number) else { return };
         watch.due = None;
-        let confirmable = watch.confirmable;
+        let manner = watch.manner;
         for (place, slot) in watch.slots.iter_mut().enumerate() {
             if slot.ask_at.is_none_or(|at| at > now) {
                 continue;
@@ -386,7 +399,7 @@ impl Watches {
             {
                 dispatch.push(Output::Cancel { exchange: ExchangeId(exchange) });
             }
-            ask(slot, (number, place), confirmable, dispatch, now);
+            ask(slot, (number, place), manner, dispatch, now);
         }
     }
     /// The times of a watch itself.
@@ -507,7 +520,7 @@ impl Watch {
 
 /// The watch of an order, with the profile that it runs with.
 fn open(entity: &Entity, order: Order) -> Result<(Watch, Profile), (Asker, Refusal)> {
-    let Order { asker, draft, .. } = order;
+    let Order { asker, draft, hop_limit, .. } = order;
     let plan = match plan(entity, &draft, false) {
         Ok(plan) => plan,
         Err(refusal) => return Err((asker, refusal)),
@@ -522,7 +535,10 @@ fn open(entity: &Entity, order: Order) -> Result<(Watch, Profile), (Asker, Refus
     let watch = Watch {
         asker,
         enough: plan.profile.replies.map(usize::from),
-        confirmable: plan.profile.message_type == MessageType::Confirmable,
+        manner: Manner {
+            confirmable: plan.profile.message_type == MessageType::Confirmable,
+            hop_limit,
+        },
         question: plan.question,
         slots: plan.members.into_iter().map(slot).collect(),
         result: None,
@@ -534,7 +550,7 @@ fn open(entity: &Entity, order: Order) -> Result<(Watch, Profile), (Asker, Refus
 fn ask(
     slot: &mut Slot,
     (watch, place): (u64, usize),
-    confirmable: bool,
+    manner: Manner,
     dispatch: &mut Dispatch,
     start: Instant,
 ) {
@@ -542,7 +558,8 @@ fn ask(
     let Target::Resource(uri) = &slot.target else { return };
     let mut template = request(Code::GET, uri);
     template.options.set_uint(OptionNumber::OBSERVE, REGISTER);
-    template.confirmable = confirmable;
+    template.confirmable = manner.confirmable;
+    hops::limit(&mut template, uri, manner.hop_limit);
     let owner = Owner::Watch { watch, slot: place };
     slot.asked = Some(dispatch.ask(owner, Authority::of(uri), template, start));
 }

@@ -358,3 +358,47 @@ fn nothing_leaves_before_the_store_has_it() {
     let group = group_of(&world.wait_for(request).1).expect("a group");
     assert!(world.nodes[&address(1)].groups.contains(&group));
 }
+
+#[test]
+fn a_manager_that_starts_spreads_its_looks_at_memberships() {
+    let mut world = World::new(31, 8);
+    for number in 1..=4 {
+        let document = document(&format!("m{number}"), &[1, 2, 3, 4, 5, 6, 7, 8], MULTICAST);
+        assert_eq!(world.request(Code::POST, "e", &document).0, Code::CREATED);
+    }
+    world.start();
+    let start = world.sent;
+    let mut most = 0;
+    // 32 memberships, one a second in the mean, after the time in which older requests leave the mesh.
+    for _ in 0..=10 + 32 {
+        let before = world.sent;
+        world.run(Duration::from_secs(1));
+        most = most.max(world.sent - before);
+    }
+    assert_eq!(world.sent - start, 32, "each membership has its look");
+    assert!(most <= 8, "{most} looks within a second");
+}
+
+#[test]
+fn a_resource_is_a_member_once_however_its_uri_is_written() {
+    let mut world = World::new(32, 2);
+    let twice = "{\"er\":[\"coap://[fd00::1]/s/t\",\"coap://[fd00:0::1]:5683/s/%74\"]}";
+    let (code, detail) = refused(&mut world, Code::POST, "e", twice);
+    assert_eq!(code, Code::BAD_REQUEST);
+    assert!(detail.contains("occurs twice"), "{detail}");
+    // A query names a member in any form, too.
+    world.request(Code::POST, "e", &document("room", &[1, 2], ""));
+    let one = "e/room?er=coap://[fd00:0:0::2]:5683/s/t";
+    assert_eq!(world.request(Code::GET, one, "").1, "fd00::2/s/t 22\n");
+}
+
+#[test]
+fn members_of_a_group_have_ipv6_addresses() {
+    let mut world = World::new(33, 1);
+    for host in ["192.0.2.1", "lamp.example"] {
+        let document = format!("{{\"er\":[\"coap://{host}/s/t\"]{MULTICAST}}}");
+        let (code, detail) = refused(&mut world, Code::POST, "e", &document);
+        assert_eq!(code, Code::CONFLICT);
+        assert!(detail.contains(host) && detail.contains("IPv6 address"), "{detail}");
+    }
+}
