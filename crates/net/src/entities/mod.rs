@@ -25,6 +25,7 @@
 //! Members are asked with the client's own congestion control and security. A client that may use the server can make the
 //! manager ask any member: who gets access is the choice of the server's address.
 
+mod attempts;
 mod file;
 
 use std::collections::HashMap;
@@ -34,18 +35,18 @@ use std::sync::Arc;
 
 use lowmesh_coap::observe::registers;
 use lowmesh_coap::resource::{Methods, Resource};
-use lowmesh_coap::{Output as CoapOutput, RequestTemplate, ResponseTemplate};
+use lowmesh_coap::{Output as CoapOutput, PeerAddress as _, RequestTemplate, ResponseTemplate};
 use lowmesh_group::{Authority, ExchangeId, Input, Manager, Output, RequestId, params};
 use lowmesh_machine::{DropReason, Machine as _};
 use lowmesh_units::Duration;
 use lowmesh_wire::coap::Message;
 use lowmesh_wire::coap::uri::{Host, Scheme, Uri};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::AbortHandle;
 
 use crate::client::{Client, Error, Response};
 use crate::clock::Clock;
 use crate::server::{Changes, Handler, Request, Server};
+use attempts::{Attempt, Attempts};
 pub use file::FileStore;
 
 /// Messages to the task of a manager that are not read yet; a sender of one more waits.
@@ -55,7 +56,8 @@ const MAILBOX: usize = 256;
 #[derive(Debug)]
 enum Event {
     Request { client: IpAddr, message: Message, reply: oneshot::Sender<ResponseTemplate> },
-    Member(Input),
+    Member { attempt: Attempt, input: Input },
+    Deadline,
 }
 
 /// Puts the resources of a manager on a server. The future runs the manager, and ends when the server is gone.
@@ -76,24 +78,14 @@ pub fn serve(
     // The manager decides which requests register observers: its answer to those has Observe.
     let resource = resource.attribute("rt", "core.entities").flag("obs");
     server.insert(&path, resource.attribute("title", "Groups of resources"));
-    let (members, answers) = mpsc::channel(MAILBOX);
-    let task = Task {
-        manager,
-        client,
-        clock,
-        members,
-        serial: 0,
-        replies: HashMap::new(),
-        exchanges: HashMap::new(),
-        observations: HashMap::new(),
-        changes: server.changes(),
-    };
+    let (task, answers) = Task::new(manager, client, clock, server.changes());
     task.run(receiver, answers)
 }
 
 async fn answer(sender: &mpsc::Sender<Event>, request: Request) -> ResponseTemplate {
     let (reply, response) = oneshot::channel();
-    let client = request.peer.address.ip();
+    // A subscriber with a /64 has one share, as everywhere on the server.
+    let client = request.peer.source().address.ip();
     let event = Event::Request { client, message: request.message, reply };
     // A manager that has ended answers nothing any more.
     let sent = sender.send(event).await;
@@ -111,14 +103,23 @@ struct Task {
     members: mpsc::Sender<Event>,
     serial: u64,
     replies: HashMap<RequestId, oneshot::Sender<ResponseTemplate>>,
-    exchanges: HashMap<ExchangeId, AbortHandle>,
-    /// Members that are observed.
-    observations: HashMap<ExchangeId, AbortHandle>,
+    attempts: Attempts,
     /// Observers of entities.
     changes: Changes,
 }
 
 impl Task {
+    /// The task, and what its requests to members lead to.
+    fn new(
+        manager: Manager,
+        client: Client,
+        clock: Clock,
+        changes: Changes,
+    ) -> (Self, mpsc::Receiver<Event>) {
+        let (members, answers) = mpsc::channel(MAILBOX);
+        let (serial, replies, attempts) = (0, HashMap::new(), Attempts::default());
+        (Self { manager, client, clock, members, serial, replies, attempts, changes }, answers)
+    }
     async fn run(
         mut self,
         mut requests: mpsc::Receiver<Event>,
@@ -139,7 +140,7 @@ impl Task {
                     None => return,
                 },
                 Some(answer) = answers.recv() => answer,
-                () = deadline => Event::Member(Input::Deadline),
+                () = deadline => Event::Deadline,
             };
             self.take(event);
         }
@@ -152,18 +153,9 @@ impl Task {
                 self.replies.insert(request, reply);
                 Input::Request { request, client, message }
             }
-            Event::Member(input) => {
-                if let Input::Response { exchange, .. }
-                | Input::Over { exchange }
-                | Input::Failed { exchange, .. } = &input
-                {
-                    self.exchanges.remove(exchange);
-                }
-                if let Input::Over { exchange } | Input::Failed { exchange, .. } = &input {
-                    self.observations.remove(exchange);
-                }
-                input
-            }
+            Event::Member { attempt, input } if self.attempts.admits(attempt, &input) => input,
+            Event::Member { .. } => return,
+            Event::Deadline => Input::Deadline,
         };
         let taken = self.manager.handle(self.clock.now(), input);
         debug_assert!(taken.is_ok(), "{taken:?}");
@@ -174,39 +166,34 @@ impl Task {
         }
         while let Some(output) = self.manager.poll_output() {
             match output {
-                Output::Request { exchange, to, message }
-                    if registers(message.code, &message.options) =>
-                {
-                    let (client, members) = (self.client.clone(), self.members.clone());
-                    let watching = tokio::spawn(async move {
-                        let input = observe(&client, &members, exchange, (&to, message)).await;
-                        let _ended = members.send(Event::Member(input)).await;
-                    });
-                    self.observations.insert(exchange, watching.abort_handle());
-                }
                 Output::Request { exchange, to, message } => {
                     let (client, members) = (self.client.clone(), self.members.clone());
-                    let asking = tokio::spawn(async move {
-                        let input = ask(&client, exchange, &to, message).await;
-                        // Without a manager nobody waits for the answer.
-                        let _ended = members.send(Event::Member(input)).await;
+                    let observes = registers(message.code, &message.options);
+                    self.attempts.begin(exchange, observes, |attempt| {
+                        let report = Report { exchange, attempt, members };
+                        let asking = async move {
+                            let input = if observes {
+                                observe(&client, &report, &to, message).await
+                            } else {
+                                ask(&client, exchange, &to, message).await
+                            };
+                            report.send(input).await;
+                        };
+                        tokio::spawn(asking).abort_handle()
                     });
-                    self.exchanges.insert(exchange, asking.abort_handle());
                 }
                 Output::Group { exchange, to, message, wait } => {
                     let (client, members) = (self.client.clone(), self.members.clone());
-                    let asking = tokio::spawn(async move {
-                        let input = gather(&client, &members, exchange, (&to, message, wait)).await;
-                        let _ended = members.send(Event::Member(input)).await;
+                    self.attempts.begin(exchange, false, |attempt| {
+                        let report = Report { exchange, attempt, members };
+                        let asking = async move {
+                            let input = gather(&client, &report, &to, message, wait).await;
+                            report.send(input).await;
+                        };
+                        tokio::spawn(asking).abort_handle()
                     });
-                    self.exchanges.insert(exchange, asking.abort_handle());
                 }
-                Output::Cancel { exchange } => {
-                    let observation = self.observations.remove(&exchange);
-                    if let Some(asking) = self.exchanges.remove(&exchange).or(observation) {
-                        asking.abort();
-                    }
-                }
+                Output::Cancel { exchange } => self.attempts.cancel(exchange),
                 Output::Respond { request, response } => {
                     if let Some(reply) = self.replies.remove(&request) {
                         // The client may have gone.
@@ -215,6 +202,20 @@ impl Task {
                 }
             }
         }
+    }
+}
+
+/// Where an attempt reports to.
+struct Report {
+    exchange: ExchangeId,
+    attempt: Attempt,
+    members: mpsc::Sender<Event>,
+}
+
+impl Report {
+    /// Without a manager nobody waits for the input.
+    async fn send(&self, input: Input) {
+        let _ended = self.members.send(Event::Member { attempt: self.attempt, input }).await;
     }
 }
 
@@ -239,10 +240,11 @@ async fn ask(
 /// with RST (RFC 7641 s3.6).
 async fn observe(
     client: &Client,
-    members: &mpsc::Sender<Event>,
-    exchange: ExchangeId,
-    (to, message): (&Authority, RequestTemplate),
+    report: &Report,
+    to: &Authority,
+    message: RequestTemplate,
 ) -> Input {
+    let exchange = report.exchange;
     let request = client.request(message.code, uri(to)).template(message);
     let failed = |error: &Error| Input::Failed { exchange, reason: reason(error) };
     let mut states = match request.begin().await {
@@ -265,12 +267,11 @@ async fn observe(
         };
     let rtt = rtt.map_or(Duration::ZERO, Duration::from);
     let response = Input::Response { exchange, message, rtt, retransmissions };
-    let _ended = members.send(Event::Member(response)).await;
+    report.send(response).await;
     while let Some(item) = states.next().await {
         match item.map(Response::of) {
             Ok(Some(Response { message, .. })) => {
-                let input = Input::Notification { exchange, message };
-                let _ended = members.send(Event::Member(input)).await;
+                report.send(Input::Notification { exchange, message }).await;
             }
             Ok(None) => {}
             Err(error) => return failed(&error),
@@ -282,10 +283,12 @@ async fn observe(
 /// Asks a group, and passes on what its members answer; the end.
 async fn gather(
     client: &Client,
-    members: &mpsc::Sender<Event>,
-    exchange: ExchangeId,
-    (to, message, wait): (&Authority, RequestTemplate, Duration),
+    report: &Report,
+    to: &Authority,
+    message: RequestTemplate,
+    wait: Duration,
 ) -> Input {
+    let exchange = report.exchange;
     let request = client.request(message.code, uri(to)).template(message);
     let mut answers = match request.begin_group(wait.into()).await {
         Ok(answers) => answers,
@@ -296,8 +299,7 @@ async fn gather(
             Ok(output @ CoapOutput::GroupResponse { .. }) => {
                 let Some(Response { from, message, .. }) = Response::of(output) else { continue };
                 let from = authority(from.address);
-                let input = Input::GroupResponse { exchange, from, message };
-                let _ended = members.send(Event::Member(input)).await;
+                report.send(Input::GroupResponse { exchange, from, message }).await;
             }
             Ok(_) => {}
             Err(error) => return Input::Failed { exchange, reason: reason(&error) },
