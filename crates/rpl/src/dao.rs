@@ -57,6 +57,8 @@ struct InFlight {
     sequence: Sequence,
     to: Address,
     adverts: Vec<(Address, Advert)>,
+    /// A target was dropped since the last copy.
+    is_changed: bool,
     retries: u8,
 }
 
@@ -93,9 +95,16 @@ impl Advertiser {
         }
         self.pending.insert(target, advert);
     }
-    /// Drops what a DAO would say about a target.
+    /// Drops what a DAO would say about a target, also the copies of the one on its way. A late copy would bring the
+    /// parent a route that has moved: RFC 6550 s9.2.2 knows old news by the Path Sequence, which the descendants of a node
+    /// keep when the node moves.
     pub(crate) fn forget(&mut self, target: &Address) {
         self.pending.remove(target);
+        if let Some(dao) = &mut self.in_flight {
+            let before = dao.adverts.len();
+            dao.adverts.retain(|(told, _)| told != target);
+            dao.is_changed |= dao.adverts.len() != before;
+        }
     }
     /// How many targets wait.
     #[cfg(test)]
@@ -204,7 +213,7 @@ impl Advertiser {
             return;
         }
         let sequence = self.next_sequence();
-        let in_flight = InFlight { sequence, to, adverts, retries: 0 };
+        let in_flight = InFlight { sequence, to, adverts, is_changed: false, retries: 0 };
         transmit(now, &in_flight, upward, base);
         if base.config.dao_ack {
             self.in_flight = Some(in_flight);
@@ -223,8 +232,14 @@ impl Advertiser {
     /// No DAO-ACK came.
     pub(crate) fn on_timeout(&mut self, now: Instant, upward: Upward<'_>, base: &mut Base) {
         let Some(mut dao) = self.in_flight.take() else { return };
-        if dao.retries < base.config.dao_retries {
+        if dao.adverts.is_empty() {
+            self.send_rest_soon(now, base);
+        } else if dao.retries < base.config.dao_retries {
             dao.retries += 1;
+            if core::mem::take(&mut dao.is_changed) {
+                // RFC 6550 s6.4: each unique DAO has a DAOSequence of its own.
+                dao.sequence = self.next_sequence();
+            }
             transmit(now, &dao, upward, base);
             self.in_flight = Some(dao);
         } else {

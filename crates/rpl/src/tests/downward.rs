@@ -72,6 +72,31 @@ fn a_dao_is_repeated_with_its_sequence_until_the_ack_and_then_never() {
 }
 
 #[test]
+fn copies_of_a_dao_do_not_bring_back_a_route_that_was_taken_back() {
+    let mut script = Script::joined();
+    script.hear(3, &Message::Dao(dao(3, 241, 30)));
+    let target = RplOption::Target(Target::host(global(3)));
+    // What a DAO tells of the target.
+    let lifetime = |dao: &Dao| {
+        let place = dao.options.iter().position(|option| *option == target)?;
+        match dao.options.get(place + 1) {
+            Some(RplOption::TransitInformation(transit)) => Some(transit.path_lifetime),
+            other => panic!("{other:?}"),
+        }
+    };
+    let outputs = script.pass(Duration::from_secs(8));
+    let first = daos(&outputs)[0].clone();
+    assert_eq!(lifetime(&first), Some(30));
+    script.hear(3, &Message::Dao(dao(3, 241, 0)));
+    let outputs = script.pass(Duration::from_secs(300));
+    let copies = daos(&outputs);
+    // The own address is repeated alone, in a DAO of its own; then comes the No-Path.
+    assert!(copies[0].sequence != first.sequence && lifetime(copies[0]).is_none(), "{copies:?}");
+    let news: Vec<u8> = copies.iter().filter_map(|dao| lifetime(dao)).collect();
+    assert!(!news.is_empty() && news.iter().all(|lifetime| *lifetime == 0), "{news:?}");
+}
+
+#[test]
 fn an_unanswered_dao_rests_after_its_retries_but_is_not_forgotten() {
     let mut script = Script::joined();
     let outputs = script.pass(Duration::from_secs(230));
