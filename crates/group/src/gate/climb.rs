@@ -3,10 +3,13 @@
 //! ```text
 //!   an epoch = 8 answers          cost of a window = time with a request under way / answers, smoothed
 //!
-//!   base ── every few epochs ──> trial of base + 1 or base - 1 for one epoch ──> better by 1/8: the new base
-//!    ^                                                                    └────> else: less often, other direction
-//!    └────────────────────────────────────────────────────────────────────────────┘
+//!   base ── every few epochs ──> trial of base + 1 or base - 1 for one epoch ──> better by 1/4: the new base
+//!    ^                             │ base + 1: three answers that take too long ─> else: less often, other direction
+//!    └─────────────────────────────┴──────────────────────────────────────────────┘
 //! ```
+//! A larger window that disturbs the mesh lengthens each round trip. If `w` exchanges share the mesh as well as one does,
+//! a round trip takes `w` times as long and nothing is gained. Three answers show this, so a bad trial disturbs few members.
+//!
 //! What a window costs includes its losses and its queues, whatever their cause: a MAC with few queues, interference, or
 //! cells of a schedule. So the gate needs no model of the mesh. After each trial without a gain
 //! the next trial comes later, up to [`TRIAL_INTERVAL_MAX`] epochs.
@@ -43,7 +46,11 @@ const EPOCH_ANSWERS: u32 = 8;
 /// The share of a new epoch in the cost of a window; ours.
 const SHARE: u64 = 4;
 /// A trial must be better by one part in so many; ours, above the chance of one epoch.
-const GAIN: u64 = 8;
+const GAIN: u64 = 4;
+/// Answers after which the trial of a larger window may end early; ours.
+const TRIAL_ANSWERS: u32 = 3;
+/// The share of a new sample in the round-trip time of the base; ours.
+const ROUND_TRIP_SHARE: u64 = 5;
 /// Epochs between two trials at most; ours.
 const TRIAL_INTERVAL_MAX: u32 = 16;
 /// Repeated requests that end the trial of a larger window; ours.
@@ -68,6 +75,16 @@ pub struct Climb {
     rest: u32,
     interval: u32,
     is_upward: bool,
+    /// The smoothed round-trip time with the base.
+    round_trip: Option<Duration>,
+    trial: RoundTrips,
+}
+
+/// The answers of a trial.
+#[derive(Clone, Copy, Debug, Default)]
+struct RoundTrips {
+    answers: u32,
+    sum: Duration,
 }
 
 /// Some answers in a row.
@@ -102,6 +119,8 @@ impl Climb {
             rest: 1,
             interval: 1,
             is_upward: false,
+            round_trip: None,
+            trial: RoundTrips::default(),
         }
     }
     fn cost(&self, window: u32) -> Option<Duration> {
@@ -141,6 +160,7 @@ impl Climb {
         }
         let next = if self.is_upward { self.base + 1 } else { self.base.saturating_sub(1).max(1) };
         self.window = next.min(most);
+        self.trial = RoundTrips::default();
         self.rest = self.interval;
     }
     fn end_trial(&mut self) {
@@ -150,6 +170,7 @@ impl Climb {
         };
         if is_better {
             self.base = self.window;
+            self.round_trip = None;
             self.interval = 1;
             self.rest = self.interval;
         } else {
@@ -161,6 +182,22 @@ impl Climb {
         self.is_upward = !self.is_upward;
         self.interval = (self.interval * 2).min(TRIAL_INTERVAL_MAX);
         self.rest = self.interval;
+    }
+    /// Notes a round trip; whether it shows that the larger window of this trial gains too little.
+    fn is_hopeless_after(&mut self, rtt: Duration) -> bool {
+        if self.window == self.base {
+            let mean = self.round_trip.unwrap_or(rtt);
+            self.round_trip = Some((mean * (ROUND_TRIP_SHARE - 1) + rtt) / ROUND_TRIP_SHARE);
+        }
+        let (true, Some(round_trip)) = (self.window > self.base, self.round_trip) else {
+            return false;
+        };
+        self.trial.answers += 1;
+        self.trial.sum += rtt;
+        let (window, base) = (u64::from(self.window), u64::from(self.base));
+        let longest = round_trip * window * (GAIN - 1) / (base * GAIN);
+        self.trial.answers >= TRIAL_ANSWERS
+            && self.trial.sum > longest * u64::from(self.trial.answers)
     }
     fn begin_epoch(&mut self, now: Instant) {
         self.epoch = Epoch { since: now, peak: self.outstanding, ..Epoch::default() };
@@ -194,7 +231,10 @@ impl Gate for Climb {
         self.patience.sample(sample.rtt);
         self.leave(now);
         self.epoch.answers += 1;
-        if self.epoch.answers >= EPOCH_ANSWERS {
+        if self.is_hopeless_after(sample.rtt) {
+            self.give_trial_up();
+            self.begin_epoch(now);
+        } else if self.epoch.answers >= EPOCH_ANSWERS {
             self.end_epoch(now);
         }
     }
@@ -262,10 +302,31 @@ mod tests {
         assert_eq!(settle(|window| if window <= 2 { 60 / u64::from(window) } else { 90 }, 2000), 2);
         assert_eq!(
             settle(|window| 400 / u64::from(window), 2000),
-            7,
-            "the eighth gains too little"
+            3,
+            "the fourth gains no more than a quarter"
         );
         assert_eq!(settle(|window| 30 * u64::from(window), 2000), 1);
+    }
+
+    #[test]
+    fn three_slow_answers_end_the_trial_of_a_larger_window() {
+        let mut gate =
+            Climb::new(1, 8, Duration::from_secs(600), Patience::new(Duration::from_millis(100)));
+        gate.is_upward = true;
+        let mut now = Instant::ZERO;
+        let mut in_trial = 0;
+        for _ in 0..20 {
+            while gate.permits(&PATH, now) == Permit::Now {
+                gate.on_sent(&PATH, now);
+            }
+            let window = gate.snapshot().window.expect("it has one");
+            in_trial += u32::from(window > 1);
+            let rtt = Duration::from_millis(if window > 1 { 400 } else { 200 });
+            now += rtt / u64::from(window);
+            gate.on_answer(&PATH, Sample { rtt, retransmissions: 0 }, now);
+        }
+        assert_eq!(in_trial, TRIAL_ANSWERS);
+        assert_eq!(gate.snapshot().window, Some(1));
     }
 
     #[test]
