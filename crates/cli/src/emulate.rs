@@ -38,7 +38,7 @@ pub struct Args {
     /// Add IPv6 addresses (fd00:6c6d::1 and ::2); neighbour discovery then uses the link too
     #[arg(long)]
     ipv6: bool,
-    /// Command that starts in b through `sh -c`, half a second before COMMAND, and ends with the link
+    /// Command that starts in namespace b through `sh -c`, half a second before COMMAND, and ends with the link
     #[arg(long, value_name = "COMMAND")]
     peer: Option<String>,
     /// Capture the packets that namespace a sends and receives in a pcap file
@@ -53,7 +53,7 @@ pub struct Args {
     /// Print the totals as one JSON object at the end
     #[arg(long)]
     json: bool,
-    /// Program to run in a, with its arguments
+    /// Program to run in namespace a, with its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }

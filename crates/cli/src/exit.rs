@@ -54,7 +54,7 @@ impl Exit {
             Self::NoAnswer => "no answer, or the server cannot be reached",
             Self::ClientError => "the server answered with 4.xx",
             Self::ServerError => "the server answered with 5.xx",
-            Self::Security => "keys or certificates do not fit",
+            Self::Security => "a key, an identity or a certificate is wrong",
             Self::Partial => "some members of a group failed, and others did not",
             Self::Interrupted => "interrupted with Ctrl-C; finished runs are in the store",
             Self::Command(_) => "the exit code of the program",

@@ -43,7 +43,7 @@ enum Kind {
 /// Make a security context for each endpoint (RFC 8613): NAME-client.conf and NAME-server.conf
 #[derive(Debug, clap::Args)]
 struct Oscore {
-    /// Path that the names of the files begin with
+    /// Path with which the names of the files begin
     name: PathBuf,
     /// Sender ID of the client
     #[arg(long, value_name = "ID", default_value = "client", value_parser = id)]
@@ -63,7 +63,7 @@ struct Psk {
 /// Make a self-signed certificate and its key (P-256): NAME-cert.pem and NAME-key.pem
 #[derive(Debug, clap::Args)]
 struct Tls {
-    /// Path that the names of the files begin with
+    /// Path with which the names of the files begin
     name: PathBuf,
     /// Name or address by which clients reach the server (repeatable)
     #[arg(long, value_name = "HOST", default_values = ["localhost", "127.0.0.1", "::1"])]

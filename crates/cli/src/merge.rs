@@ -42,7 +42,9 @@ pub fn execute(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         writeln!(out, "{line}")?;
     }
     if builds.len() > 1 {
-        say!("runs of different builds are kept apart: a program uses only runs of its own build");
+        say!(
+            "runs of different builds are kept separate: a program uses only runs of its own build"
+        );
     }
     Ok(())
 }

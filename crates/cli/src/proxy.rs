@@ -34,7 +34,7 @@ pub struct Args {
     /// Octets of memory for cached responses; 0 caches none
     #[arg(long, value_name = "OCTETS", default_value_t = ProxyLimits::default().cache_max)]
     cache: usize,
-    /// Resources to observe at targets, each once for all its observers; 0 observes none
+    /// Maximum number of resources to observe at targets, each once for all observers; 0 observes none
     #[arg(long, value_name = "NUMBER", default_value_t = ProxyLimits::default().observations_max)]
     observations: usize,
     /// Requests in progress or waiting, of all clients; one client can use at most as many as are still free

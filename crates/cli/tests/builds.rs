@@ -126,7 +126,7 @@ fn merged_stores_keep_two_builds_apart_and_say_so() {
     );
     let other = format!("{theirs}: 2 runs of build {} (commit {COMMIT}-dirty)", &OTHER[..12]);
     assert_eq!(lines[2], other);
-    assert!(messages.contains("runs of different builds are kept apart"), "{messages}");
+    assert!(messages.contains("runs of different builds are kept separate"), "{messages}");
     let dry = json(&["run", &file, "--store", &into, "-n", "--json"]);
     assert_eq!((&dry["stored"], &dry["other_builds"][0]["runs"]), (&2.into(), &2.into()));
     let (_, messages) = succeed(&["merge", &ours, "--into", &folder.path("one")]);

@@ -228,7 +228,7 @@ fn bad_input_has_one_error_with_its_place_and_a_hint() {
     for (ended, wanted) in [
         (get(&["--group-oscore", &none]), "hint: --oscore and --group-oscore take files"),
         (get(&["--group-oscore", &broken]), "line 3: keyword \"grupp_id\" does not exist"),
-        (get(&["--group-oscore", &own]), "line 9: the identity is taken"),
+        (get(&["--group-oscore", &own]), "line 9: another member has this identity"),
         (get(&["--group-oscore", &file, "-E", &file]), "cannot be used with"),
         (get(&["--to-member", "lamp1"]), "--group-oscore <FILE>"),
         (get(&["--group-oscore", &file, "--to-member", "lamp3"]), "no other member \"lamp3\""),

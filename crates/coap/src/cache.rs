@@ -25,7 +25,7 @@ use crate::params::{CACHE_ALLOCATION_OVERHEAD, CACHE_NODE_SLACK};
 use key::{Key, resource};
 use policy::{freshness, is_storable};
 
-/// What a cache knows about a request.
+/// The result of a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lookup {
     /// The answer; its Max-Age says how long it stays fresh.
@@ -47,7 +47,7 @@ struct Entry {
     octets: usize,
 }
 
-/// Stored responses within a bound of memory; the least recently used go first.
+/// Stored responses within a bound of memory; the least recently used response is removed first.
 #[derive(Debug)]
 pub struct Cache<P> {
     entries: BTreeMap<Key<P>, Box<Entry>>,
@@ -67,7 +67,7 @@ impl<P: Ord + Copy> Cache<P> {
 }
 
 impl<P> Cache<P> {
-    /// The same for origins with memory of their own, of which `heap` tells the octets.
+    /// The same for origins that own memory; `heap` returns their octets.
     pub const fn of_origins(octets_max: usize, heap: fn(&P) -> usize) -> Self {
         Self {
             entries: BTreeMap::new(),
@@ -78,11 +78,11 @@ impl<P> Cache<P> {
             heap,
         }
     }
-    /// Octets of memory that count for what is stored: keys, responses and the tables themselves.
+    /// Octets of memory of the cache: keys, responses and the tables themselves.
     pub const fn octets(&self) -> usize {
         self.octets
     }
-    /// Responses that are stored.
+    /// The number of stored responses.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -93,7 +93,7 @@ impl<P> Cache<P> {
 }
 
 impl<P: Ord + Clone> Cache<P> {
-    /// What is known about `request` to `origin`.
+    /// Looks up `request` to `origin`.
     pub fn lookup(&mut self, origin: &P, request: &RequestTemplate, now: Instant) -> Lookup {
         let Some(key) = Key::of(origin, request) else { return Lookup::Missing };
         let Some(entry) = self.entries.get_mut(&key) else { return Lookup::Missing };
@@ -115,8 +115,8 @@ impl<P: Ord + Clone> Cache<P> {
             _ => Lookup::Missing,
         }
     }
-    /// A response to `request` has come. Returns what the application is to see: for a 2.03 that
-    /// validates an entry the stored representation, else the response itself.
+    /// Takes a response to `request`. Returns what the application is to see: for a 2.03 that validates an entry the
+    /// stored representation, else the response itself.
     pub fn take(
         &mut self,
         origin: &P,

@@ -43,7 +43,7 @@ impl Default for CongestionControl {
 }
 
 impl CongestionControl {
-    /// The built-in timer called `name`, and what RFC 7252 has for the rest.
+    /// The built-in timer called `name`, with the other values of RFC 7252.
     pub fn new(name: &str) -> Result<Self, ConfigError> {
         Registry::builtin().choose(name).map(Self::with_timer).map_err(ConfigError::Unknown)
     }
@@ -88,7 +88,7 @@ impl CongestionControl {
     }
 }
 
-/// What the congestion control of one destination believes now.
+/// The current state of the congestion control of one destination.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CongestionSnapshot {
     /// The timer's name.

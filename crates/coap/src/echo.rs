@@ -22,7 +22,7 @@ use crate::params::{ECHO_KEY_LEN, ECHO_LEN, ECHO_PERIOD};
 /// A value of an Echo option.
 type Value = [u8; ECHO_LEN];
 
-/// The key that makes the challenges of a server, and recognises them.
+/// The key with which a server makes its challenges and recognises them.
 #[derive(Default)]
 pub struct Challenges {
     /// Drawn for the first challenge, so a host that never challenges draws nothing.
@@ -36,16 +36,16 @@ impl core::fmt::Debug for Challenges {
 }
 
 impl Challenges {
-    /// No key yet.
+    /// Starts without a key.
     pub const fn new() -> Self {
         Self { key: None }
     }
-    /// A value for a peer to bring back, for one to two times [`ECHO_PERIOD`].
+    /// A value that the peer has to return; it is valid for one to two times [`ECHO_PERIOD`].
     pub fn challenge(&mut self, peer: impl Hash, now: Instant, rng: &mut Rng) -> Value {
         let key = self.key.get_or_insert_with(|| fresh_key(rng));
         value(key, peer, period(now))
     }
-    /// Whether a peer has brought back its own value.
+    /// Whether a peer has returned its own value.
     pub fn meet(&self, peer: impl Hash, brought: &[u8], now: Instant) -> bool {
         let Some(key) = &self.key else { return false };
         let latest = period(now);

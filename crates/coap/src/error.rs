@@ -25,6 +25,6 @@ pub enum ConfigError {
     #[error("a connection leaves congestion control to TCP")]
     NoCongestionControl,
     /// More destinations with a congestion control of their own than peers are remembered.
-    #[error("{0} destinations have a congestion control of their own already: raise peers_max")]
+    #[error("{0} destinations already have their own congestion control: raise peers_max")]
     Choices(usize),
 }

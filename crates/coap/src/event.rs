@@ -39,7 +39,7 @@ impl RequestTemplate {
     pub fn get(path: &str) -> Self {
         Self::new(Code::GET, path)
     }
-    /// The same request, unconfirmed.
+    /// The same request as a non-confirmable one.
     pub fn non_confirmable(self) -> Self {
         Self { confirmable: false, ..self }
     }
@@ -137,7 +137,7 @@ pub enum Purpose {
     Empty,
 }
 
-/// What a machine of exchanges wants done, or has to say. `X` names requests of peers, and `H` messages of this end; see
+/// An action or a report of an exchange engine. `X` names requests of peers, and `H` messages of this end; see
 /// [`exchange::Output`](crate::exchange::Output) and [`host::Output`](crate::host::Output).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output<P, X, H> {
@@ -256,7 +256,7 @@ pub enum Output<P, X, H> {
     },
 }
 
-/// Why a datagram came to nothing.
+/// Why a datagram was discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discard {
     /// It does not decode.
@@ -277,7 +277,7 @@ pub enum Discard {
     Stale,
 }
 
-/// How often datagrams came to nothing, by cause, and records lost before their time.
+/// The number of discarded datagrams by cause, and of records that were lost too early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Messages that did not decode: [`Discard::Malformed`].

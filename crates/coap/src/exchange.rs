@@ -47,10 +47,10 @@ impl From<Handle> for Name {
     }
 }
 
-/// What an exchange engine wants done, or has to say.
+/// An action or a report of an exchange engine.
 pub type Output<P> = event::Output<P, ExchangeId, Name>;
 
-/// What can happen to an exchange engine.
+/// An event that an exchange engine handles.
 #[derive(Debug)]
 pub enum Input<'a, P> {
     /// The layer above asks `peer`. Ends in exactly one of [`Output::Response`](event::Output::Response),
@@ -158,7 +158,7 @@ pub enum Repetition {
     NewMessage,
 }
 
-/// What can happen with groups (RFC 7252 s8, RFC 10020).
+/// An event about groups (RFC 7252 s8, RFC 10020).
 #[derive(Debug)]
 pub enum GroupInput<'a, P, H> {
     /// All members of a group are asked: an unconfirmed request by multicast, which leaves when no earlier request to the
@@ -195,7 +195,7 @@ pub enum GroupInput<'a, P, H> {
     },
 }
 
-/// What can happen with connections (RFC 8323).
+/// An event about connections (RFC 8323).
 #[derive(Debug)]
 pub enum ConnectionInput<P> {
     /// A connection to `peer` is there; either end may have made it. Its octets come as

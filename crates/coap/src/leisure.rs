@@ -23,11 +23,11 @@ pub enum Leisure {
 }
 
 impl Leisure {
-    /// The leisure for a group of so many members, at the rate from which RFC 7252 derives its default.
+    /// The leisure for a group of this size, at the rate from which RFC 7252 derives its default.
     pub const fn of_members(members: u32) -> Self {
         Self::Estimated { members, octets_per_second: GROUP_RATE_OCTETS_PER_SECOND }
     }
-    /// Over how long answers of so many octets are spread.
+    /// The time over which responses of this length are spread.
     ///
     /// ```
     /// use lowmesh_coap::Leisure;

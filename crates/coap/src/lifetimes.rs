@@ -4,7 +4,7 @@ use lowmesh_units::Duration;
 
 use crate::params::{ACK_RANDOM_FACTOR, ACK_TIMEOUT, MAX_LATENCY, MAX_RETRANSMIT};
 
-/// How long the copies of one message take, and how long its message ID is in use.
+/// How long the copies of one message take, and how long its message ID stays in use.
 ///
 /// ```text
 ///   first copy      last copy    give up
@@ -29,7 +29,8 @@ pub struct Lifetimes {
 }
 
 impl Lifetimes {
-    /// What follows from ACK_TIMEOUT and MAX_RETRANSMIT. ACK_RANDOM_FACTOR and MAX_LATENCY are those of RFC 7252.
+    /// The lifetimes that follow from ACK_TIMEOUT and MAX_RETRANSMIT. ACK_RANDOM_FACTOR and MAX_LATENCY are those of
+    /// RFC 7252.
     pub fn of(ack_timeout: Duration, max_retransmit: u8) -> Self {
         let doublings = |count: u8| ((1_u64 << count.min(32)) - 1) as f64;
         let span = ack_timeout.mul_f64(doublings(max_retransmit) * ACK_RANDOM_FACTOR);

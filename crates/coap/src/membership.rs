@@ -27,7 +27,7 @@ pub const PATH: &str = "/mc";
 /// Octets of an address in a request.
 const ADDRESS_OCTETS: usize = 16;
 
-/// What a request for the resource leads to.
+/// The result of a request to the resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step<P> {
     /// The response; nothing changes.
@@ -84,7 +84,7 @@ impl<P: PeerAddress> Default for Memberships<P> {
 }
 
 impl<P: PeerAddress> Memberships<P> {
-    /// A node in no group, for at most so many, and at most `per_source` of one source.
+    /// A node without groups, with at most this many groups, and at most `per_source` of one source.
     pub const fn new(groups_max: usize, per_source: usize) -> Self {
         Self { groups: Vec::new(), groups_max, per_source }
     }
@@ -104,7 +104,7 @@ impl<P: PeerAddress> Memberships<P> {
     pub fn contains(&self, group: Address) -> bool {
         self.groups().any(|one| one == group)
     }
-    /// What a request of a client leads to.
+    /// Handles a request of a client.
     pub fn step(&self, from: P, request: &Message) -> Step<P> {
         match request.code {
             Code::GET => Step::Answer(self.list(request)),
@@ -152,7 +152,7 @@ impl<P: PeerAddress> Memberships<P> {
         if !group.is_multicast() {
             return Err(refuse(
                 Code::BAD_REQUEST,
-                "the address is not of a group: those begin with ff",
+                "the address is not a group address, which begins with ff",
             ));
         }
         if !self.contains(group) {
@@ -164,14 +164,12 @@ impl<P: PeerAddress> Memberships<P> {
     fn check_room(&self, source: P) -> Result<(), String> {
         let max = self.groups_max;
         if self.groups.len() >= max {
-            return Err(format!(
-                "the node is in {max} groups, as many as it takes: leave one first"
-            ));
+            return Err(format!("the node is in {max} groups, the maximum: leave one first"));
         }
         let share = self.per_source;
         if self.groups.iter().filter(|(_, one)| *one == source).count() >= share {
             return Err(format!(
-                "the node is in {share} groups of this client, as many as one may have: leave one first"
+                "the node is in {share} groups of this client, the maximum: leave one first"
             ));
         }
         Ok(())

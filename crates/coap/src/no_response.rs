@@ -8,7 +8,7 @@ use lowmesh_wire::coap::{Code, OptionNumber, OptionsIter, decode_uint};
 
 use crate::event::ResponseTemplate;
 
-/// Classes of response that do not leave a server, as bits of the option's value.
+/// Classes of responses that a server does not send, as bits of the option's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Unwanted(u8);
 
@@ -35,7 +35,7 @@ impl Unwanted {
         // Bits for classes that do not exist say nothing.
         decode_uint(value).map(|bits| Self(bits as u8 & Self::EVERYTHING.0))
     }
-    /// True if a response of this code must not leave.
+    /// True if a response with this code must not be sent.
     pub const fn contains(self, code: Code) -> bool {
         // RFC 7967 s2: bit n-1 stands for class n.
         match code.0 >> 5 {

@@ -4,13 +4,13 @@ use core::net::Ipv6Addr;
 
 use crate::params::{GROUP_FLAGS, GROUP_IDENTIFIER, GROUP_NUMBER_MAX};
 
-/// The address of the group with a number, in a scope.
+/// The group address with this number and scope.
 pub fn group_address(scope: u8, number: u16) -> Ipv6Addr {
     let first = 0xff00 | u16::from(GROUP_FLAGS) << 4 | u16::from(scope & 0x0f);
     Ipv6Addr::new(first, 0, 0, 0, 0, 0, GROUP_IDENTIFIER, number)
 }
 
-/// Numbers of group addresses. None is given out twice before all of them have been (S002 s5.1.1).
+/// Allocator of the numbers of group addresses. None is given out twice before all of them have been (S002 s5.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Numbers {
     /// The number that is tried next.

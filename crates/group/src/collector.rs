@@ -27,11 +27,11 @@ use crate::refusal::Refusal;
 /// The outcome of one member, with its label.
 pub type Outcome = (String, Result<Answer, Reason>);
 
-/// Formats of results, the first is the default.
+/// Formats of results; the first is the default.
 pub const FORMATS: [ContentFormat; 3] =
     [ContentFormat::TEXT_PLAIN, ContentFormat::SENML_JSON, ContentFormat::SENML_CBOR];
 
-/// All that a query asks of its result.
+/// Everything that a query specifies about its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// The name of the entity.
@@ -44,7 +44,7 @@ pub struct Question {
     pub writes: bool,
 }
 
-/// Makes of outcomes what a parent entity sees, or why there is nothing.
+/// Turns outcomes into the reading that a parent entity uses, or into the reason why there is none.
 pub fn collect(question: &Question, outcomes: Vec<Outcome>) -> Result<Answer, Refusal> {
     let asked = outcomes.len();
     let (mut readings, mut failures, mut count) = (Vec::new(), Vec::new(), 0);

@@ -25,7 +25,7 @@ pub struct ExchangeId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
 
-/// What a manager wants done.
+/// An action that a manager requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Ask a node. It ends with `Input::Response` or `Input::Failed`. After `Output::Cancel` a request may be asked again

@@ -10,7 +10,7 @@ use crate::dispatch::{ExchangeId, RequestId};
 use crate::gate::Path;
 use crate::target::Authority;
 
-/// What can happen to a manager.
+/// An event that a manager handles.
 #[derive(Debug)]
 pub enum Input {
     /// A client asks. It gets one [`Output::Respond`].

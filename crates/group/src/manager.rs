@@ -34,7 +34,7 @@ use crate::store::{Store, StoreError, changes, load};
 use crate::target::Authority;
 use crate::watch::{Registration, Watches};
 
-/// What a manager is made with.
+/// The configuration of a manager.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     /// The authorities by which members name entities of this manager.
@@ -60,7 +60,7 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// Goes on from what the store has. The error names the record that cannot be read.
+    /// Continues from the state in the store. The error names the record that cannot be read.
     pub fn open(
         config: Config,
         mut store: Box<dyn Store>,
@@ -90,7 +90,7 @@ impl Manager {
         manager.commit(now);
         Ok(manager)
     }
-    /// Requests of clients that are not answered, and requests to members that are not over.
+    /// Unanswered requests of clients, and unfinished requests to members.
     pub fn open_requests(&self) -> (usize, usize) {
         (self.clients.len(), self.dispatch.len())
     }

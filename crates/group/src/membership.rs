@@ -26,7 +26,7 @@ use crate::params::{
     JITTER, LEAVE_ATTEMPTS_MAX, MEMBERSHIPS, MISSES_MAX, RECONCILE_INTERVAL, RETRY_MAX, RETRY_MIN,
 };
 
-/// Where a membership stands.
+/// The state of a membership.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     /// The member is to join.
@@ -78,7 +78,7 @@ impl Membership {
     pub(crate) fn stored(due: Instant) -> Self {
         Self { state: State::Stale, asked: true, ..Self::wanted(due) }
     }
-    /// Where it stands.
+    /// The state of the membership.
     pub const fn state(&self) -> &State {
         &self.state
     }

@@ -44,7 +44,7 @@ impl Reading {
     }
 }
 
-/// Why a member has not done what it was asked.
+/// Why a member has not done what the manager requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// No answer came, after all retransmissions or within the time of the query.
@@ -87,7 +87,7 @@ impl Reason {
         let detail = detail.chars().filter(|one| !one.is_control()).take(80).collect();
         Self::Refused { code: message.code, detail }
     }
-    /// The code that stands for it in results: 5.04 for silence, 5.02 for what cannot be used.
+    /// The code that represents the reason in results: 5.04 for silence, 5.02 for an unusable answer.
     pub const fn code(&self) -> Code {
         match self {
             Self::Silent | Self::Unreachable | Self::Reset => Code::GATEWAY_TIMEOUT,
@@ -114,7 +114,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What a member answered.
+/// The answer of a member.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     /// The code of the answer, 2.xx.

@@ -51,8 +51,9 @@ impl Proposal {
         };
         let name = match draft.name.take() {
             Some(name) if is_taken(&name) => {
-                let detail =
-                    format!("name: there is an entity {name:?}, or its members still leave");
+                let detail = format!(
+                    "name: the entity {name:?} exists already, or its members are still leaving"
+                );
                 return Err(Refusal::new(Code::CONFLICT, "name taken", detail));
             }
             Some(name) => name,

@@ -10,7 +10,7 @@ use lowmesh_wire::problem_details::ProblemDetails;
 
 use crate::params::DETAIL_MAX;
 
-/// An answer of 4.xx or 5.xx.
+/// A 4.xx or 5.xx response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The response code.

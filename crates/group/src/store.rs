@@ -20,7 +20,7 @@ use crate::membership::Membership;
 use crate::profile::{Communication, MessageType, Operation, Profile};
 use crate::target::Target;
 
-/// One change: a value for a key, or its end.
+/// One change: a new value for a key, or its removal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// The key: `numbers`, or `entity/NAME`.
@@ -29,7 +29,7 @@ pub struct Change {
     pub value: Option<Vec<u8>>,
 }
 
-/// Where a manager keeps its state. The gateway has a file or a database here.
+/// The place where a manager keeps its state. The gateway has a file or a database here.
 pub trait Store: Debug + Send {
     /// Every key with its value, in any order.
     fn load(&mut self) -> Result<Vec<(String, Vec<u8>)>, StoreError>;
@@ -37,7 +37,7 @@ pub trait Store: Debug + Send {
     fn commit(&mut self, changes: &[Change]) -> Result<(), StoreError>;
 }
 
-/// Why a store does not do what it should.
+/// Why an operation of a store failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreError(pub String);
 
@@ -48,7 +48,7 @@ impl core::fmt::Display for StoreError {
 }
 impl core::error::Error for StoreError {}
 
-/// A store that ends with the program.
+/// A store in memory, which is lost when the program ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Memory(BTreeMap<String, Vec<u8>>);
 

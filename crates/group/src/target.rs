@@ -14,7 +14,7 @@ use crate::params::ROOT;
 /// Stands for this manager where a URI needs an authority.
 const MANAGER: &str = "coap://manager";
 
-/// The place of a node: where requests for its resources go (RFC 3986 s3.2).
+/// The address of a node to which requests for its resources go (RFC 3986 s3.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authority {
     /// How it is reached.
@@ -42,7 +42,7 @@ impl Authority {
         };
         is_host && self.scheme == uri.scheme && self.port == uri.port()
     }
-    /// Whether it is that of a URI.
+    /// Whether this is the authority of a URI.
     pub fn is_of(&self, uri: &Uri) -> bool {
         self.scheme == uri.scheme && self.port == uri.port() && self.host == uri.host
     }

@@ -11,7 +11,7 @@ use lowmesh_units::{Channel, Dbm, Instant, NodeId, Seed};
 
 use crate::scenario::{Scenario, Topology, Wifi};
 
-/// Where the nodes stand.
+/// The positions of the nodes.
 pub fn topology(scenario: &Scenario) -> TopologySpec {
     match &scenario.topology {
         Topology::Grid(grid) => TopologySpec::Grid {
@@ -50,7 +50,7 @@ pub fn topology(scenario: &Scenario) -> TopologySpec {
     }
 }
 
-/// What else is on the band.
+/// The other users of the band.
 pub fn interferers(scenario: &Scenario) -> Vec<Interferer> {
     let radio = &scenario.radio;
     let wifi = radio.wifi.iter().map(|wifi| station(wifi, radio.wifi_load_mbps));
@@ -94,8 +94,8 @@ pub fn tx_power(scenario: &Scenario) -> Dbm {
     }
 }
 
-/// Builds the air of the first seed and throws it away, so that a bad file or an impossible topology is told
-/// before anything is simulated.
+/// Builds the medium of the first seed and discards it, to report a bad file or an impossible topology before any
+/// simulation.
 pub fn check(scenario: &Scenario) -> Result<(), BuildError> {
     let seed = Seed(scenario.head.seed);
     let places = topology(scenario).place(seed)?;

@@ -27,7 +27,7 @@ pub struct Batch<'p> {
     stored: Vec<Option<Run>>,
 }
 
-/// How runs that are missing are made.
+/// How missing runs are executed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct How {
     /// Runs at a time (0: one a core).
@@ -36,7 +36,7 @@ pub struct How {
     pub fail_fast: bool,
 }
 
-/// What became of a batch.
+/// The result of a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ended {
     /// The results, in the order of the plan.
@@ -54,12 +54,12 @@ impl<'p> Batch<'p> {
         Self { plan, store, specs, stored }
     }
 
-    /// Marks every run as missing, so that it is made again even if it is stored.
+    /// Marks every run as missing, so that it is executed again even if it is stored.
     pub fn force(&mut self) {
         self.stored.fill(None);
     }
 
-    /// Marks the first run as missing, so that it is made again and can be watched.
+    /// Marks the first run as missing, so that it is executed again and can be recorded.
     pub fn force_first(&mut self) {
         if let Some(first) = self.stored.first_mut() {
             *first = None;
@@ -76,13 +76,13 @@ impl<'p> Batch<'p> {
         self.specs.is_empty()
     }
 
-    /// Runs that have to be made, in the order of the plan.
+    /// Missing runs, in the order of the plan.
     pub fn missing(&self) -> Vec<RunSpec> {
         let pairs = self.specs.iter().zip(&self.stored);
         pairs.filter(|(_, run)| run.is_none()).map(|(spec, _)| *spec).collect()
     }
 
-    /// Simulated time of all missing runs together.
+    /// Total simulated time of all missing runs.
     pub fn missing_time(&self) -> Duration {
         let times = self.missing().into_iter().map(|spec| self.scenario(&spec).head.duration);
         times.fold(Duration::ZERO, |sum, time| sum + time)
@@ -154,7 +154,7 @@ impl<'p> Batch<'p> {
         Ended { results, failed, skipped }
     }
 
-    /// Wall time that the missing runs take with `jobs` runs at a time (0: one a core), in seconds.
+    /// Wall time of the missing runs with `jobs` runs at a time (0: one on each core), in seconds.
     ///
     /// Points that have stored runs are estimated by these, the others by probes, which take some seconds. Absent if
     /// the probes fail.

@@ -23,7 +23,7 @@ pub struct Provenance {
     pub store: Option<Kept>,
 }
 
-/// Where runs are kept.
+/// Where runs are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// The default folder of the program.

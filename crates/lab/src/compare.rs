@@ -137,12 +137,12 @@ impl Side {
         self.runs.values().filter_map(|run| run.get(metric)).all(|value| *value == 0.0)
     }
 
-    /// Whether the point has these settings, among others perhaps.
+    /// Whether the point has these settings, possibly among others.
     pub fn has(&self, settings: &[(String, String)]) -> bool {
         settings.iter().all(|setting| self.settings.contains(setting))
     }
 
-    /// The point's settings but that of `key`.
+    /// The point's settings without that of `key`.
     pub fn without(&self, key: &str) -> Vec<(String, String)> {
         self.settings.iter().filter(|(own, _)| own != key).cloned().collect()
     }

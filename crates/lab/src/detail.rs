@@ -27,7 +27,7 @@ pub const LATENCY_STEP: usize = 5;
 /// Samples of a series at most; of more, the slowest of each stretch of time is kept.
 pub const SAMPLES_MAX: usize = 300;
 
-/// What figures show of one run.
+/// The data of one run for the figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Detail {
     /// Percentiles 0 to 100 of the delay of acknowledged transactions, in ms; empty without any.

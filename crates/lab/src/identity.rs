@@ -43,7 +43,7 @@ impl FromStr for RunId {
 pub struct Identity(String);
 
 impl Identity {
-    /// What of `scenario` decides on outcomes. Reads the files that it names.
+    /// The part of `scenario` that determines outcomes. Reads the files that it names.
     pub fn of(scenario: &Scenario) -> Self {
         let mut scenario = bare(scenario);
         for file in scenario.files_mut() {
@@ -67,7 +67,7 @@ impl Identity {
     }
 }
 
-/// The scenario without what is for people, and with one seed.
+/// The scenario without the texts for people, and with one seed.
 pub fn bare(scenario: &Scenario) -> Scenario {
     let mut bare = scenario.clone();
     "run".clone_into(&mut bare.head.name);

@@ -10,7 +10,7 @@ use crate::tune::space;
 const BEGIN: &str = "<!-- rows: ";
 const END: &str = "<!-- end -->";
 
-/// `text` with every part made again.
+/// `text` with every generated part renewed.
 pub fn filled(text: &str) -> Result<String, String> {
     let (mut made, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once(BEGIN) {

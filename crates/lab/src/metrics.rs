@@ -17,7 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use self::measurement::Measurement;
 use crate::transfer::Transfers;
 
-/// The numbers of one run; an absent one had nothing to be computed from.
+/// The metrics of one run; a metric without data is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
     /// Transaction delivery ratio: acknowledged / (acknowledged + failed).
@@ -218,7 +218,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// What transactions come to; the first says how many there were.
+    /// The metrics of transactions; the first is their number.
     pub const OF_TRANSACTIONS: [&'static str; 10] = [
         "transactions",
         "tdr",
@@ -232,11 +232,11 @@ impl Metrics {
         "open",
     ];
 
-    /// What datagrams of UDP traffic come to; the first says how many there were.
+    /// The metrics of UDP datagrams; the first is their number.
     pub const OF_DATAGRAMS: [&'static str; 4] =
         ["datagrams", "datagram_pdr", "latency_p50_ms", "latency_p95_ms"];
 
-    /// What packets to groups come to; the first says how many there were.
+    /// The metrics of packets to groups; the first is their number.
     pub const OF_GROUPS: [&'static str; 11] = [
         "group_packets",
         "group_copies",
@@ -251,7 +251,7 @@ impl Metrics {
         "group_controls_per_packet",
     ];
 
-    /// What queries of entities come to; the first says how many there were.
+    /// The metrics of queries of entities; the first is their number.
     pub const OF_QUERIES: [&'static str; 19] = [
         "queries",
         "queries_open",

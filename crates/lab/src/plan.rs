@@ -9,7 +9,7 @@ use crate::results::Point;
 use crate::scenario::sweep::{Sweep, Swept};
 use crate::scenario::{ConfigErrors, LoadError, Scenario};
 
-/// What is to be run.
+/// The runs of a command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// The scenario's name.
@@ -60,7 +60,7 @@ impl Plan {
         }
     }
 
-    /// Whether there is more than a scenario as it is.
+    /// Whether the plan is more than one scenario.
     pub fn is_sweep(&self) -> bool {
         self.points.iter().any(|point| !point.settings.is_empty())
     }
@@ -138,7 +138,7 @@ pub struct Shard {
 
 /// A text that is no shard.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("write i/n, with i from 1 to n, as 2/8")]
+#[error("write i/n, with i from 1 to n, such as 2/8")]
 pub struct NoShard;
 
 impl std::str::FromStr for Shard {
@@ -157,7 +157,7 @@ impl std::str::FromStr for Shard {
 }
 
 impl Shard {
-    /// Its share of `runs`. Neighbours go to different shards, so that all have the same mix of points.
+    /// The shard's share of `runs`. Neighbours go to different shards, so that all have the same mix of points.
     pub fn of(self, runs: Vec<RunSpec>) -> Vec<RunSpec> {
         runs.into_iter().skip(self.index).step_by(self.count).collect()
     }

@@ -6,7 +6,7 @@ use crate::runner::{Failure, Run};
 use crate::scenario::Scenario;
 use crate::statistics::Estimate;
 
-/// One point of a sweep: a scenario, and which keys were set to what to get it.
+/// One point of a sweep: a scenario, and the keys that were set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     /// Swept keys and their values, in the order of the sweep; empty without one.
@@ -15,7 +15,7 @@ pub struct Point {
     pub scenario: Scenario,
 }
 
-/// A point with what its runs gave.
+/// A point with the results of its runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PointResult {
     /// The point.
@@ -55,7 +55,7 @@ impl PointResult {
     }
 }
 
-/// Everything that a plan gave.
+/// The results of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Results {
     /// The scenario's name.

@@ -49,7 +49,7 @@ pub struct Campaign {
     pub failures: Vec<Failure>,
 }
 
-/// What an observer is told while runs are under way, from any thread.
+/// An observer of runs in progress, called from any thread.
 #[derive(Debug)]
 pub enum Progress<'p> {
     /// A run has simulated this much more.
@@ -60,7 +60,7 @@ pub enum Progress<'p> {
     Failed(&'p Failure),
 }
 
-/// Runs every seed of `scenario`, at most `jobs` at a time (0: one a core).
+/// Runs every seed of `scenario`, at most `jobs` at a time (0: one on each core).
 ///
 /// `sinks` go to the run of the first seed alone.
 pub fn run(

@@ -9,7 +9,7 @@ use crate::settings;
 
 pub use lowmesh_sim::Sinks;
 
-/// Why a run gave no outcome.
+/// Why a run failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
     /// The scenario cannot be built: a file is wrong, or no topology was found.

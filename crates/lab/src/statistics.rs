@@ -123,12 +123,12 @@ pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// The arithmetic mean; absent for nothing.
+/// The arithmetic mean; absent without values.
 pub fn mean(sample: &[f64]) -> Option<f64> {
     (!sample.is_empty()).then(|| sample.iter().sum::<f64>() / sample.len() as f64)
 }
 
-/// The smallest number of the ascending `sorted` that at least `percent` of all are not above (nearest rank).
+/// The smallest number of the ascending `sorted` that is not below at least `percent` of all numbers (nearest rank).
 pub fn percentile(sorted: &[f64], percent: f64) -> Option<f64> {
     let rank = libm::ceil(percent / 100.0 * sorted.len() as f64) as usize;
     sorted.get(rank.max(1) - 1).copied()

@@ -63,7 +63,7 @@ pub enum StoreError {
     },
     /// Two stores have different contents for a run of one build.
     #[error(
-        "the stores disagree about run {0}, though one build made both: one of them was changed"
+        "the stores disagree about run {0}, although the same build made both: one store was changed"
     )]
     Disagree(String),
     /// A store has runs of several builds, none of them this program.
@@ -126,11 +126,11 @@ impl Store {
     pub fn get(&self, id: RunId) -> Option<Run> {
         self.used.get(id)
     }
-    /// Whether the run called `id` is there.
+    /// Whether the run called `id` is stored.
     pub fn has(&self, id: RunId) -> bool {
         self.used.has(id)
     }
-    /// Keeps `run` of `scenario` under the name `id`, as made by this program.
+    /// Stores `run` of `scenario` under the name `id`, as made by this program.
     pub fn put(&self, id: RunId, scenario: &Scenario, run: &Run) -> Result<(), StoreError> {
         let build = Build::own();
         self.of(build.id.short()).put(&build, id, scenario, run)

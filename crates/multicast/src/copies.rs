@@ -24,7 +24,7 @@ impl Copies {
     pub const COPY: Parameter = Parameter::name(
         "copy",
         &["broadcast", "unicast", "auto"],
-        "One broadcast, a copy to each child, or copies if there are few children",
+        "How a packet reaches children: by one broadcast, by a copy to each child, or by copies if there are few children",
     )
     .source("SMRF broadcasts; RFC 6550 s12 has unicast copies; auto is the rule of BMRF");
     /// The parameter of [`Copies::Auto`].

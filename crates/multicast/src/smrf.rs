@@ -55,7 +55,7 @@ const PARAMETERS: &[Parameter] = &[
         SMRF_MAX_SPREAD,
         0,
         64,
-        "Maximum wait as a multiple of the shortest one; if the MAC has broadcast cells, in such cells",
+        "Maximum wait as a multiple of the shortest wait; if the MAC has broadcast cells, as a number of these cells",
     )
     .source("Contiki; the cells are ours"),
     Parameter::time(

@@ -9,12 +9,12 @@ use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
 /// Seconds from the beginning of NTP's era (1900) to that of Unix (1970): RFC 5905 figure 4.
 const NTP_TO_UNIX_S: u64 = 2_208_988_800;
 
-/// A clock whose time 0 is when it was made.
+/// A clock that starts at 0 when it is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock(std::time::Instant);
 
 impl Clock {
-    /// Starts now.
+    /// Starts the clock now.
     #[allow(clippy::disallowed_methods, reason = "this is the driver's clock")]
     pub fn start() -> Self {
         Self(std::time::Instant::now())
@@ -23,7 +23,7 @@ impl Clock {
     pub fn now(&self) -> Instant {
         Instant::ZERO + self.0.elapsed().into()
     }
-    /// How long to wait from now until `then`.
+    /// The time from now until `then`.
     pub fn until(&self, then: Instant) -> std::time::Duration {
         then.since(self.now()).into()
     }
@@ -40,7 +40,7 @@ pub fn ntp_timestamp() -> u64 {
     })
 }
 
-/// A seed that nobody can foresee, out of the keys that the operating system gives hash maps.
+/// An unpredictable seed, from the keys that the operating system gives hash maps.
 pub fn fresh_seed() -> Seed {
     Seed(RandomState::new().build_hasher().finish())
 }
@@ -52,7 +52,7 @@ pub fn fresh_octets<const LEN: usize>() -> io::Result<[u8; LEN]> {
     Ok(octets)
 }
 
-/// Random numbers of an endpoint, which no other has.
+/// Random numbers of one endpoint, different from those of all others.
 pub fn fresh_rng() -> Rng {
     Rng::stream(fresh_seed(), NodeId(0), Purpose::Coap)
 }

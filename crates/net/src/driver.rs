@@ -85,7 +85,7 @@ impl<T: Transport<Peer>> Datagrams for Host<Peer, T> {
     }
 }
 
-/// Drives `M`. Dropping it drops what has not been sent yet.
+/// Connects the machine `M` to a socket. Dropping it drops what has not been sent yet.
 pub struct Driver<M: Machine> {
     udp: Udp,
     sessions: Option<Sessions>,
@@ -123,7 +123,7 @@ pub struct SessionLoss {
 }
 
 impl<M: Datagrams> Driver<M> {
-    /// Over plain UDP.
+    /// A driver over plain UDP.
     #[allow(clippy::disallowed_methods, reason = "this is the driver's clock")]
     pub fn new(udp: Udp, machine: M) -> Self {
         let clock = Clock::start();
@@ -143,7 +143,7 @@ impl<M: Datagrams> Driver<M> {
             tap: None,
         }
     }
-    /// Over DTLS.
+    /// A driver over DTLS.
     pub fn secure(udp: Udp, sessions: Sessions, machine: M) -> Self {
         Self { sessions: Some(sessions), ..Self::new(udp, machine) }
     }
@@ -151,19 +151,19 @@ impl<M: Datagrams> Driver<M> {
     pub const fn is_secure(&self) -> bool {
         self.sessions.is_some()
     }
-    /// Shows every message to `tap`.
+    /// Passes every message to `tap`.
     pub fn tapped(self, tap: Option<Tap>) -> Self {
         Self { tap, ..self }
     }
-    /// The socket, to join groups or to learn its port.
+    /// The socket, for joining groups or reading its port.
     pub const fn udp(&self) -> &Udp {
         &self.udp
     }
-    /// The machine, to look at.
+    /// The machine, for reading.
     pub const fn machine(&self) -> &M {
         &self.machine
     }
-    /// Changes something of the machine that is no input, and does what it then wants.
+    /// Changes the machine other than by an input, and performs the resulting outputs.
     pub fn change<R>(&mut self, change: impl FnOnce(&mut M) -> R) -> R {
         let result = change(&mut self.machine);
         self.work(self.clock.now());
@@ -173,7 +173,7 @@ impl<M: Datagrams> Driver<M> {
     pub fn now(&self) -> Instant {
         self.clock.now()
     }
-    /// Datagrams lost since there was no room for them here.
+    /// Number of datagrams lost because the queue was full.
     pub const fn lost(&self) -> u64 {
         self.lost
     }
@@ -186,19 +186,19 @@ impl<M: Datagrams> Driver<M> {
     pub fn is_shaking_hands(&self, peer: Peer) -> bool {
         self.sessions.as_ref().is_some_and(|sessions| sessions.is_shaking_hands(peer))
     }
-    /// Tells the machine something: a request, an answer. What it sends leaves at once, or, while [`Driver::poll`] has more
-    /// to say, with what comes of that; [`Driver::next`] sends all before it waits.
+    /// Passes an input to the machine, such as a request or a response. What it sends leaves at once, or, while
+    /// [`Driver::poll`] has more to say, with what comes of that; [`Driver::next`] sends all before it waits.
     pub fn handle(&mut self, input: M::Input<'_>) -> Result<(), Rejected> {
         let now = self.clock.now();
         let result = self.machine.handle(now, input);
         self.work(now);
         result
     }
-    /// What the application has to know, if there is anything already.
+    /// The next event for the application, if there is one already.
     pub fn poll(&mut self) -> Option<M::Output> {
         self.outputs.pop_front()
     }
-    /// The next thing that the application has to know. May be dropped and called again at any time.
+    /// Waits for the next event for the application. May be dropped and called again at any time.
     ///
     /// An error is one of the socket, after which nothing works any more.
     pub async fn next(&mut self) -> io::Result<M::Output> {

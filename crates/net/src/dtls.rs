@@ -28,7 +28,7 @@ use limits::Candidate;
 pub use limits::SessionLimits;
 use session::{Outcome, Session, State};
 
-/// What comes of a session.
+/// An event of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Send this datagram.
@@ -56,7 +56,7 @@ pub enum Event {
     },
 }
 
-/// What the loss of a session means.
+/// Why a session was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LossCause {
     /// The peer was not heard at all.
@@ -103,7 +103,7 @@ impl fmt::Debug for Sessions {
 }
 
 impl Sessions {
-    /// Sessions that we open, as `identity`.
+    /// Sessions that this end opens, as `identity`.
     pub fn client(identity: &[u8], key: &[u8]) -> Result<Self, KeyError> {
         let keys = Arc::new(Keys::new().with(identity, key)?);
         let client = configuration(|builder| builder.with_psk_client(identity.to_vec(), keys));
@@ -122,19 +122,19 @@ impl Sessions {
         let (events, buffer) = (VecDeque::new(), vec![0; 2 * DTLS_MTU]);
         Self { client, server, limits, all, due, events, buffer, uses: 0 }
     }
-    /// The same with other bounds.
+    /// The same with other limits.
     pub fn bounded(self, limits: SessionLimits) -> Self {
         Self { limits, ..self }
     }
-    /// Sessions that are open or opening.
+    /// The number of sessions, including those in their handshake.
     pub fn len(&self) -> usize {
         self.all.len()
     }
-    /// True without any session.
+    /// True if there are no sessions.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
-    /// The next thing that came of it.
+    /// The next event of a session.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
@@ -273,7 +273,7 @@ impl Sessions {
             matches!(session.state, State::Handshake(_)) && session.heard.is_some()
         })
     }
-    /// Ends all sessions in order.
+    /// Closes all sessions with an alert.
     pub fn close(&mut self, now: Instant) {
         let keys: Vec<Key> = self.all.keys().copied().collect();
         for key in keys {

@@ -68,7 +68,7 @@ impl End {
     }
 }
 
-/// What one direction has carried.
+/// The totals of one direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Totals {
     /// Packets and octets.
@@ -89,7 +89,7 @@ struct Side {
     capture: Option<Capture>,
 }
 
-/// A link between two namespaces that exist as long as it does.
+/// A link between two namespaces, which exist as long as the emulator.
 pub struct Emulator {
     sides: [Side; 2],
     ipv6: bool,

@@ -71,7 +71,7 @@ pub(crate) async fn gathered(mut told: mpsc::UnboundedReceiver<Report>) -> Vec<R
     reports
 }
 
-/// What a report is about.
+/// The subject of a report.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
     /// A UDP address, with or without DTLS.
@@ -100,7 +100,7 @@ pub struct Served {
     pub server_errors: u64,
 }
 
-/// All of a server. What came to nothing is the sum over its UDP addresses.
+/// All metrics of a server. What came to nothing is the sum over its UDP addresses.
 pub fn text(served: Served, reports: &[Report]) -> String {
     let mut text = String::new();
     let name = "lowmesh_coap_requests_total";
@@ -177,7 +177,7 @@ pub fn congestion<'a, P: Display>(
     text
 }
 
-/// How often datagrams came to nothing, by cause.
+/// The number of discarded datagrams, by cause.
 pub fn discarded(counters: &Counters) -> String {
     let causes = [
         ("malformed", counters.malformed),

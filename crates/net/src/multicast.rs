@@ -48,7 +48,7 @@ pub enum GroupError {
 }
 
 impl Interface {
-    /// The interface of a name, or of a number as IPv6 zones may be written.
+    /// The interface with a name, or with a number as in an IPv6 zone.
     pub fn named(name: &str) -> Result<Self, GroupError> {
         let index = if_nametoindex(name).ok().or_else(|| name.parse().ok());
         index.map(Self).ok_or_else(|| {
@@ -166,7 +166,7 @@ impl Udp {
     pub fn join(&self, group: IpAddr, interface: Interface) -> Result<(), GroupError> {
         join(&self.socket(), group, interface)
     }
-    /// Joins All CoAP Nodes at every interface that can; how many memberships that makes.
+    /// Joins All CoAP Nodes at every interface with multicast; returns the number of memberships.
     pub fn join_all_coap_nodes(&self) -> usize {
         let mut groups: Vec<IpAddr> = Vec::new();
         if self.local_addr().is_ipv6() {
@@ -179,8 +179,8 @@ impl Udp {
         let pairs = groups.iter().flat_map(|group| interfaces.iter().map(move |one| (group, one)));
         pairs.filter(|(group, interface)| self.join(**group, **interface).is_ok()).count()
     }
-    /// Where multicast requests leave that name no interface, and how many hops they go (1 stays on
-    /// the link). Interface 0 leaves the choice to the system.
+    /// Sets the interface for multicast requests that name none, and their hop limit (1 stays on the link). Interface 0
+    /// leaves the choice to the system.
     pub fn send_groups_by(&self, interface: Interface, hops: u8) -> io::Result<()> {
         let socket = self.socket();
         if self.local_addr().is_ipv6() {

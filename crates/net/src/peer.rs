@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
-/// A peer's address, and ours that it talks to.
+/// The address of a peer, and the local address that it uses.
 ///
 /// A machine with several addresses answers from the one that was asked, or the answer is not
 /// recognised (RFC 7252 s4.1 and s5.3.2). So one machine is two peers if it talks to two of our addresses.
@@ -19,7 +19,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// A peer, and the address of ours that it talks to.
+    /// A peer, and the local address that it uses.
     pub fn new(address: SocketAddr, local: Option<IpAddr>) -> Self {
         Self { address: canonical(address), local }
     }

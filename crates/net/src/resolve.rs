@@ -8,7 +8,7 @@ use lowmesh_wire::coap::uri::{Host, Uri};
 
 use crate::multicast::{GroupError, Interface};
 
-/// A host that leads nowhere.
+/// A host without a usable address.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
     /// Nobody knows the name.
@@ -26,7 +26,7 @@ pub enum ResolveError {
     #[error("{0:?} is not a DNS name: RFC 5891 does not allow its characters")]
     NoName(String),
     /// A zone behind an address that is the same on all links.
-    #[error("{0} is the same on every link: leave %25{1} out")]
+    #[error("{0} is the same on every link: remove %25{1}")]
     ZoneTooMany(Ipv6Addr, String),
     /// The zone of an IPv6 address is no interface.
     #[error(transparent)]
@@ -123,7 +123,7 @@ mod tests {
         }
         for text in ["coap://[2001:db8::1%25eth0]/", "coap://[fd00::1%251]/"] {
             let error = addresses(text).await.expect_err("no link");
-            assert!(error.contains("leave %25"), "{error}");
+            assert!(error.contains("remove %25"), "{error}");
         }
         assert!(addresses("coap://[ff02::fd%251]/").await.is_ok());
     }

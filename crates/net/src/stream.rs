@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use crate::params::{STREAM_BUFFER_KEPT, STREAM_MESSAGE_MAX};
 
-/// Why no more messages come.
+/// Why no more messages arrive.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
     /// The peer has closed the connection between two messages.
@@ -39,7 +39,7 @@ pub struct Connection<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    /// Over a stream that is open.
+    /// A connection over an open stream.
     pub const fn new(stream: S) -> Self {
         Self { stream, buffer: Vec::new(), start: 0, outgoing: Vec::new() }
     }
@@ -84,7 +84,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.queue(message);
         self.flush().await
     }
-    /// Puts a message behind those that [`Connection::flush`] sends.
+    /// Queues a message for [`Connection::flush`].
     pub fn queue(&mut self, message: &StreamMessage) {
         message.emit(Framing::Stream, &mut self.outgoing);
     }
@@ -104,7 +104,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.outgoing.shrink_to(STREAM_BUFFER_KEPT);
         self.stream.flush().await
     }
-    /// Says that nothing more comes from here.
+    /// Closes the sending direction.
     pub async fn close(mut self) -> io::Result<()> {
         self.stream.shutdown().await
     }

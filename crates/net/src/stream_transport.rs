@@ -182,7 +182,7 @@ impl StreamTransport {
         self.queue(message);
         self.flush().await
     }
-    /// Puts a message behind those that [`StreamTransport::flush`] sends.
+    /// Queues a message for [`StreamTransport::flush`].
     pub fn queue(&mut self, message: &StreamMessage) {
         self.flushed = false;
         match &mut self.wire {
@@ -210,7 +210,7 @@ impl StreamTransport {
             Wire::WebSocket(one) => one.waiting(),
         }
     }
-    /// Says that nothing more comes from here.
+    /// Closes the sending direction.
     pub async fn close(self) -> io::Result<()> {
         match self.wire {
             Wire::Stream(one) => one.close().await,
@@ -236,7 +236,7 @@ async fn first_that_answers(
     Err(last.expect("a host that resolves has an address"))
 }
 
-/// A port at which connections are taken.
+/// A port that accepts connections.
 #[derive(Debug)]
 pub struct Listener {
     socket: TcpListener,
@@ -290,7 +290,7 @@ impl Incoming {
             (true, true) => Scheme::CoapsWs,
         }
     }
-    /// Does the handshakes. The caller gives up after a while.
+    /// Performs the handshakes. The caller gives up after a while.
     pub async fn open(self) -> Result<StreamTransport, ConnectError> {
         let stream: Box<dyn ByteStream> = match &self.tls {
             None => Box::new(self.stream),

@@ -7,7 +7,7 @@ use lowmesh_wire::coap::stream::Framing;
 
 use crate::peer::Peer;
 
-/// Where a message goes.
+/// The direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// To the peer.
@@ -36,7 +36,7 @@ type See = dyn Fn(Traffic<'_>) + Send + Sync;
 pub struct Tap(Arc<See>);
 
 impl Tap {
-    /// Calls `see` with each message, before it leaves and before it is looked at.
+    /// Calls `see` with each message, before it is sent and before it is processed.
     pub fn new(see: impl Fn(Traffic<'_>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(see))
     }

@@ -36,7 +36,7 @@ pub enum TlsError {
 }
 
 impl TlsError {
-    /// What would help, for people.
+    /// A hint for the user.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Pem(_) | Self::Certificates(_) => {
@@ -76,11 +76,11 @@ fn hint_of(why: &CertificateError) -> &'static str {
     }
 }
 
-/// What a client trusts.
+/// The certificates that a client trusts.
 #[derive(Clone)]
 pub struct TlsClient(TlsConnector);
 
-/// What a server shows.
+/// The certificate of a server.
 #[derive(Clone)]
 pub struct TlsServer(TlsAcceptor);
 
@@ -95,7 +95,7 @@ impl std::fmt::Debug for TlsServer {
     }
 }
 
-/// Whether the peer has to say that it speaks CoAP.
+/// Whether the peer must select CoAP by ALPN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alpn {
     /// RFC 8323 s8.2: at every port but 5684.
@@ -127,7 +127,7 @@ impl TlsClient {
         config.alpn_protocols = vec![ALPN.to_vec()];
         Ok(Self(Arc::new(config).into()))
     }
-    /// Shakes hands with the host of this name or address.
+    /// Performs the handshake with the host of this name or address.
     pub async fn connect<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         host: &str,
@@ -184,7 +184,7 @@ impl ServerCertVerifier for Anyone {
 }
 
 impl TlsServer {
-    /// Shows this chain of certificates (PEM), to which this key belongs (PEM).
+    /// Uses this chain of certificates (PEM), and its key (PEM).
     pub fn new(chain: &[u8], key: &[u8]) -> Result<Self, TlsError> {
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| TlsError::Pem("private key"))?;
         let builder = ServerConfig::builder_with_provider(provider());
@@ -194,7 +194,7 @@ impl TlsServer {
         config.alpn_protocols = vec![ALPN.to_vec()];
         Ok(Self(Arc::new(config).into()))
     }
-    /// Shakes hands with a client.
+    /// Performs the handshake with a client.
     pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         stream: S,

@@ -12,7 +12,7 @@ use crate::params::{BATCH, BUFFER_LEN};
 use crate::peer::{Peer, canonical};
 use crate::registered::Registered;
 
-/// A datagram that came.
+/// A received datagram.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
     /// The sender, and the address of ours that it sent to; none if it sent to a group.
@@ -175,7 +175,7 @@ impl Udp {
         let undelivered = std::iter::from_fn(|| self.socket.try_read_error(next).ok());
         undelivered.take(BATCH).map(canonical).collect()
     }
-    /// The same, asked of the system at once.
+    /// The same, after asking the system.
     pub fn unreachable_now(&self) -> Vec<SocketAddr> {
         std::iter::from_fn(|| next_undelivered(self.socket.get()).ok()).map(canonical).collect()
     }

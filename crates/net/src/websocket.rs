@@ -54,7 +54,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         let (inner, _) = upgraded.map_err(|error| UpgradeError::Refused(error.to_string()))?;
         Ok(Self::new(inner, 2))
     }
-    /// Takes a client that asks for CoAP.
+    /// Accepts a client that requests CoAP.
     pub async fn accept(stream: S) -> Result<Self, UpgradeError> {
         let accepted = accept_hdr_async_with_config(stream, choose, Some(config())).await;
         let inner = accepted.map_err(|error| UpgradeError::Refused(error.to_string()))?;
@@ -98,7 +98,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         self.queue(message);
         self.flush().await
     }
-    /// Puts a message behind those that [`WebSocket::flush`] sends.
+    /// Queues a message for [`WebSocket::flush`].
     pub fn queue(&mut self, message: &StreamMessage) {
         let mut bytes = Vec::new();
         message.emit(Framing::WebSocket, &mut bytes);
@@ -122,7 +122,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         }
         self.inner.flush().await.map_err(io::Error::other)
     }
-    /// Says that nothing more comes from here.
+    /// Closes the sending direction.
     pub async fn close(mut self) -> io::Result<()> {
         self.inner.close(None).await.map_err(io::Error::other)
     }

@@ -192,7 +192,9 @@ impl Draft {
             "master_secret" => {
                 let secret = Zeroizing::new(entry.octets("octets")?);
                 if secret.is_empty() {
-                    return Err(entry.value("empty", "one octet or more, 16 random ones at best"));
+                    return Err(
+                        entry.value("empty", "one octet or more; 16 random octets are best")
+                    );
                 }
                 entry.once(&mut self.master_secret, secret)
             }

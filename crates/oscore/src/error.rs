@@ -60,7 +60,7 @@ pub enum Refusal {
     #[error("the request does not verify")]
     Forged,
     /// Its tag is right, and its signature is not that of its member: another holder of the group's secrets has made it.
-    #[error("the signature of the request is not that of its member")]
+    #[error("the signature of the request does not verify")]
     BadSignature,
     /// Its inside is not a request, or is protected again.
     #[error("the decrypted message is not a request")]
@@ -118,7 +118,7 @@ pub enum ResponseError {
     #[error("the response does not verify")]
     Forged,
     /// The tag is right, and the signature is not that of the member: another holder of the group's secrets has made it.
-    #[error("the signature of the response is not that of its member")]
+    #[error("the signature of the response does not verify")]
     BadSignature,
     /// A notification not newer than one before, or a second response.
     #[error("the response is a replay")]

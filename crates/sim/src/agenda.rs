@@ -9,7 +9,7 @@ use core::cmp::Ordering;
 
 use lowmesh_units::{Instant, NodeId};
 
-/// What is due.
+/// The kind of a pending event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// A deadline of the node's machines or its application.

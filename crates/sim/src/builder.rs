@@ -116,7 +116,7 @@ impl Builder {
         self
     }
 
-    /// Adds an application to a node, beside those of [`Builder::traffic`].
+    /// Adds an application to a node, in addition to those of [`Builder::traffic`].
     #[must_use]
     pub fn application(mut self, id: NodeId, application: impl Application + 'static) -> Self {
         self.applications.push((id, Box::new(application)));
@@ -138,7 +138,7 @@ impl Builder {
         self
     }
 
-    /// Sets the sink of packets for prefixes of no mesh: it gets the time, the border router, and the packet.
+    /// Sets the sink of packets for prefixes outside all meshes: it gets the time, the border router, and the packet.
     /// [`Mesh::inject`] sends packets into the mesh.
     #[must_use]
     pub fn uplink(mut self, sink: impl FnMut(Instant, NodeId, &[u8]) + Send + 'static) -> Self {

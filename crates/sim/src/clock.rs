@@ -17,7 +17,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that is always right: that of a border router, by definition.
+    /// A clock without drift: that of a border router, by definition.
     pub const fn exact() -> Self {
         Self { drift_ppm: 0.0, lead_micros: 0.0, since: Instant::ZERO }
     }

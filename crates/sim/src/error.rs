@@ -4,7 +4,7 @@ use std::io;
 
 use crate::air::error::{BuildError, ConfigError};
 
-/// What went wrong.
+/// Why a run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The topology or the medium cannot be built.

@@ -35,7 +35,7 @@ impl std::fmt::Debug for Sinks {
     }
 }
 
-/// Why a node does not take what it is given.
+/// Why a node does not accept a packet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InjectError {
     /// There is no such node.
@@ -58,11 +58,13 @@ pub enum InjectError {
     #[error("{0}")]
     Refused(Rejected),
     /// The octets are no IPv6 packet.
-    #[error("the octets are not an IPv6 packet: {0}; give one whole packet from its version on")]
+    #[error(
+        "the octets are not an IPv6 packet: {0}; give one whole packet, beginning with its version"
+    )]
     Malformed(String),
 }
 
-/// A mesh: nodes, the air between them, and simulated time.
+/// A mesh: nodes, a medium, and simulated time.
 ///
 /// Three nodes in a line run for half an hour:
 ///
@@ -137,8 +139,8 @@ impl Mesh {
         self.advance(self.now + span);
     }
 
-    /// Gives a node an IPv6 packet at `now`, as if it came over the node's uplink. The node forwards it into the mesh or
-    /// receives it. All events before `now` are processed first.
+    /// Passes an IPv6 packet to a node at `now`, as if it came over the node's uplink. The node forwards it into the
+    /// mesh or receives it. All events before `now` are processed first.
     pub fn inject(&mut self, now: Instant, node: NodeId, packet: &[u8]) -> Result<(), InjectError> {
         if let Err(error) = Header::parse_packet(packet) {
             return Err(InjectError::Malformed(error.to_string()));
@@ -184,7 +186,7 @@ impl Mesh {
         self.world.finish(self.now)
     }
 
-    /// The nodes, as they are now.
+    /// The current state of the nodes.
     pub fn nodes(&self) -> &[Node] {
         &self.world.nodes
     }

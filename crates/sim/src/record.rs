@@ -43,7 +43,7 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    /// From first transmission to acknowledgement, for one that was acknowledged.
+    /// Time from the first transmission to the acknowledgement; only for acknowledged transactions.
     pub fn delay(&self) -> Option<Duration> {
         match (self.ending, self.sent, self.ended) {
             (Ending::Acknowledged, Some(sent), Some(ended)) => Some(ended.since(sent)),
@@ -52,7 +52,7 @@ impl Transaction {
     }
 }
 
-/// What became of the IPv6 packets of one kind; every packet is delivered, dropped or queued.
+/// The outcomes of the IPv6 packets of one kind; every packet is delivered, dropped or queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Packets {
     /// Packets that a node brought into the world.
@@ -91,7 +91,7 @@ pub struct GroupPacket {
     pub members: Vec<MemberFate>,
 }
 
-/// What became of a packet at one member of its group.
+/// The outcome of a packet at one member of its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberFate {
     /// The member.
@@ -100,7 +100,7 @@ pub struct MemberFate {
     pub fate: Fate,
 }
 
-/// How a packet to a group ended at a member.
+/// The outcome of a packet to a group at a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It was delivered, the first time at this moment.
@@ -191,7 +191,7 @@ impl Fragments {
     }
 }
 
-/// What became of the frames that one neighbour was to acknowledge, every retry counted.
+/// The outcomes of the unicast frames to one neighbour; every retry counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Frames {
     /// Frames that went out.
@@ -209,7 +209,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Those that the neighbour did not listen for, and those to a neighbour out of reach.
+    /// Frames for which the neighbour did not listen, and frames to a neighbour out of range.
     pub const fn missed(&self) -> u64 {
         self.sent - self.received - self.collided - self.faded - self.deaf
     }
@@ -228,7 +228,7 @@ pub struct NegotiatedCell {
     pub shared: bool,
 }
 
-/// What became of one node.
+/// The summary of one node.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct NodeSummary {
     /// When it first had both a synchronised clock and a RPL parent (the root: when it started).
@@ -261,7 +261,7 @@ pub struct NodeSummary {
     pub streams: Option<StreamCounters>,
 }
 
-/// Everything that a run leaves behind.
+/// The complete result of a run.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Outcome {
     /// Hash over every frame, reception, drop and transaction in order.

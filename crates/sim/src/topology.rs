@@ -9,10 +9,10 @@ use crate::air::pister_hack::{link_rssi, pdr_of_rssi};
 pub use crate::air::site::{Topology, TreeSpec};
 use crate::air::{Fields, Position, data_lines};
 
-/// Most nodes of a run: each has a [`NodeId`], and the last number stays free.
+/// Maximum number of nodes of a run: each has a [`NodeId`], and the last number stays free.
 pub const NODES_MAX: usize = u16::MAX as usize;
 
-/// A topology as a scenario says it.
+/// A topology as a scenario describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TopologySpec {
     /// `rows` by `cols` nodes, row by row.

@@ -61,7 +61,7 @@ pub enum Fact<'a> {
     Network(&'a Network),
 }
 
-/// Hashes facts, and writes them where somebody wants to read them.
+/// Hashes facts, and optionally writes them.
 pub struct Trace {
     hash: Xxh3,
     out: Option<Box<dyn Write + Send>>,
@@ -100,7 +100,7 @@ impl Trace {
         self.hash.digest()
     }
 
-    /// Writes what is still in a buffer; tells of an earlier failure to write.
+    /// Writes what is still in a buffer, and reports an earlier failure to write.
     pub fn finish(&mut self) -> io::Result<()> {
         if let Some(error) = self.error.take() {
             return Err(error);

@@ -15,7 +15,7 @@ use lowmesh_wire::ipv6::Address;
 
 use crate::world::Part;
 
-/// When and what clients send.
+/// When clients send, and what they send.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// No client sends before this.
@@ -81,7 +81,7 @@ impl Config {
     }
 }
 
-/// Which border router takes the readings of a node.
+/// Which border router receives the readings of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Collector {
     /// That of its own PAN.
@@ -176,7 +176,7 @@ pub struct Entity {
 }
 
 impl Entities {
-    /// The members of an entity, and those of the entities in it.
+    /// The members of an entity, including those of nested entities.
     pub fn members(&self, name: &str) -> Vec<NodeId> {
         let (mut found, mut open, mut seen) = (Vec::new(), vec![name], Vec::new());
         while let Some(name) = open.pop() {

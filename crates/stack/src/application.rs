@@ -22,8 +22,7 @@ use lowmesh_wire::ipv6::Address;
 
 use crate::peer::Peer;
 
-/// What runs on a node: a machine that hears of exchanges, datagrams and deadlines, and acts through a
-/// [`HostHandle`].
+/// A program on a node: a machine that receives exchanges, datagrams and deadlines, and acts through a [`HostHandle`].
 pub trait Application: fmt::Debug + Send {
     /// What the node hands to this application. It is read once, when the application is installed.
     fn claims(&self) -> Claims {
@@ -37,7 +36,7 @@ pub trait Application: fmt::Debug + Send {
     fn snapshot(&self) -> Snapshot;
 }
 
-/// What an application answers.
+/// The requests that an application answers.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Claims {
     /// Uri-Paths, with slashes between segments: requests for them go to the application. A path that ends in `/*` stands
@@ -48,7 +47,7 @@ pub struct Claims {
     pub ports: Vec<u16>,
 }
 
-/// What an application shows of itself.
+/// The state that an application shows.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Snapshot {
     /// The kind of the application, one word.
@@ -57,7 +56,7 @@ pub struct Snapshot {
     pub counters: Vec<(&'static str, u64)>,
 }
 
-/// The name of an application among those of its node.
+/// The identifier of an application among those of its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ApplicationId(pub(crate) u16);
 
@@ -69,17 +68,17 @@ pub struct RequestId {
 }
 
 impl RequestId {
-    /// The place of the request among those of its node, from 1.
+    /// The number of the request among those of its node, from 1.
     pub const fn number(self) -> u64 {
         self.number
     }
 }
 
-/// Names a request of a peer that an application is to answer, once.
+/// Names a request of a peer that an application answers once.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Exchange(pub(crate) IncomingId);
 
-/// What can happen to an application.
+/// An event that an application handles.
 #[derive(Debug)]
 pub enum Input {
     /// The node was switched on.
@@ -167,7 +166,7 @@ pub enum Input {
     Deadline,
 }
 
-/// What an application wants done. A test of an application reads them from the outbox of its [`HostHandle`].
+/// An action that an application requests. A test of an application reads them from the outbox of its [`HostHandle`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Action {
     /// Send a request.
@@ -222,7 +221,7 @@ pub enum Action {
     Report(Report),
 }
 
-/// What an application tells the record of a run.
+/// A fact that an application reports for the record of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
     /// It performed a request of a peer.
@@ -256,7 +255,7 @@ pub enum Report {
     MemberAnswered,
 }
 
-/// What an application may do with the host of its node. The actions are done in their order when the application
+/// The operations of a host that an application may use. The actions are done in their order when the application
 /// returns.
 #[derive(Debug)]
 pub struct HostHandle<'a> {
@@ -281,14 +280,14 @@ impl<'a> HostHandle<'a> {
     pub const fn address(&self) -> Address {
         self.address
     }
-    /// Sends a request; block-wise if its payload needs it. With Observe 0 it observes the resource.
+    /// Sends a request, block-wise if its payload requires it. With Observe 0 it observes the resource.
     pub fn request(&mut self, peer: Peer, message: RequestTemplate) -> RequestId {
         *self.requests += 1;
         let request = RequestId { application: self.application, number: *self.requests };
         self.actions.push(Action::Request { request, peer, message });
         request
     }
-    /// Sends an unconfirmed request to all members of a group. For as long as `wait`, each answer is an
+    /// Sends a non-confirmable request to all members of a group. For as long as `wait`, each answer is an
     /// [`Input::GroupResponse`]; then comes [`Input::Over`].
     pub fn request_group(
         &mut self,
@@ -301,13 +300,14 @@ impl<'a> HostHandle<'a> {
         self.actions.push(Action::GroupRequest { request, group, message, wait });
         request
     }
-    /// Forgets a request, of which nothing more is heard. The request of another application is left alone.
+    /// Forgets a request; the application receives nothing more about it. The request of another application is left
+    /// alone.
     pub fn cancel(&mut self, request: RequestId) {
         if request.application == self.application {
             self.actions.push(Action::Cancel(request));
         }
     }
-    /// Ends an observation and tells its server. The request of another application is left alone.
+    /// Ends an observation and notifies its server. The request of another application is left alone.
     pub fn deregister(&mut self, request: RequestId) {
         if request.application == self.application {
             self.actions.push(Action::Deregister(request));
@@ -321,8 +321,8 @@ impl<'a> HostHandle<'a> {
     pub fn decline(&mut self, exchange: Exchange) {
         self.actions.push(Action::Decline(exchange));
     }
-    /// Says that the state of the resource at a path has changed: each different request of its observers comes again as
-    /// [`Input::Request`].
+    /// Reports that the state of the resource at a path has changed: each different request of its observers arrives
+    /// again as [`Input::Request`].
     pub fn changed(&mut self, path: &str) {
         self.actions.push(Action::Changed(path.into()));
     }
@@ -330,7 +330,7 @@ impl<'a> HostHandle<'a> {
     pub fn send_datagram(&mut self, source_port: u16, peer: Peer, payload: Vec<u8>) {
         self.actions.push(Action::Datagram { source_port, peer, payload });
     }
-    /// Joins a group; [`Input::NotJoined`] says if that is not possible.
+    /// Joins a group; if that is not possible, [`Input::NotJoined`] follows.
     pub fn join(&mut self, group: Address) {
         self.actions.push(Action::Join(group));
     }
@@ -338,7 +338,7 @@ impl<'a> HostHandle<'a> {
     pub fn leave(&mut self, group: Address) {
         self.actions.push(Action::Leave(group));
     }
-    /// Notes something in the record of the run.
+    /// Records something for the run.
     pub fn report(&mut self, report: Report) {
         self.actions.push(Action::Report(report));
     }

@@ -64,7 +64,8 @@ impl Node {
         Self::assemble(config, id, is_root, seed, network)
     }
 
-    /// A node by itself, switched off. What the settings say of routes, RPL and the prefix is not for it.
+    /// A node without a planned network, switched off. What the settings say of routes, RPL and the prefix is not for
+    /// it.
     pub fn alone(config: &Config, identity: Identity, seed: Seed) -> Result<Self, ConfigError> {
         let Identity { addresses, routes, contexts } = identity;
         let routing = Routing::Static(Place::alone());
@@ -132,7 +133,7 @@ impl Node {
         Ok(node)
     }
 
-    /// Puts one more application on the node, which is switched off.
+    /// Installs one more application on the node, which is switched off.
     pub fn install(
         &mut self,
         application: Box<dyn Application>,

@@ -17,7 +17,7 @@ use lowmesh_wire::coap::stream::Framing;
 
 use crate::peer::Peer;
 
-/// When the first request leaves on a new connection.
+/// When a client sends the first request on a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Csm {
     /// When the peer's CSM has come, a round trip after the handshake, as in libcoap.

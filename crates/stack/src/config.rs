@@ -22,7 +22,7 @@ use crate::security::Oscore;
 use crate::streams::StreamLimits;
 use crate::tree::{Tree, TreeError};
 
-/// All layers' settings. Addresses and the role come with each node.
+/// The settings of all layers. Addresses and the role come with each node.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Which EUI-64s the nodes of a planned network have.
@@ -252,12 +252,12 @@ pub enum ConfigError {
     ClaimedPath(String),
     /// A port is taken.
     #[error(
-        "an application claims UDP port {0}, which another one or the node itself has: give it another port"
+        "an application claims UDP port {0}, which another application or the node itself uses: give it another port"
     )]
     ClaimedPort(u16),
     /// A node has more applications than it takes.
     #[error(
-        "a node takes {} applications at most: leave some out",
+        "a node can have at most {} applications: remove some",
         crate::params::APPLICATIONS_MAX
     )]
     TooManyApplications,

@@ -15,7 +15,7 @@ use crate::application::{Report, RequestId};
 pub use crate::peer::Peer;
 pub use lowmesh_ipv6::event::{Class, ErrorCounts, Packet, Problem};
 
-/// What can happen to a node, besides frames.
+/// An event that a node handles, other than frames.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// Power on.
@@ -73,7 +73,7 @@ pub enum Input {
     Deadline,
 }
 
-/// What a node says.
+/// An output of a node.
 #[derive(Clone, Debug)]
 pub enum Output {
     /// Something about an IPv6 packet.
@@ -151,7 +151,7 @@ impl Output {
     }
 }
 
-/// What a radio is to do; [`lowmesh_mac::csma::event`] says when and what to answer.
+/// An order to the radio; [`lowmesh_mac::csma::event`] says when it occurs and what to answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RadioOrder {
     /// Sense the channel.

@@ -17,15 +17,15 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// A node with a link-local address alone, which reaches its neighbours and nobody else.
+    /// A node with only a link-local address, which reaches only its neighbours.
     pub fn new(node: Eui64) -> Self {
         let mut addresses = Addresses::on_link(node);
         // RFC 7252 s8: it serves CoAP.
         addresses.join(Address::ALL_COAP_NODES).expect("it is in no other group yet");
         Self { addresses, routes: RouteTable::new(ROUTES), contexts: Contexts::new() }
     }
-    /// With one more global address, whose link has a prefix of `bits` bits. Packets leave from the first, unless another
-    /// one is nearer to their destination.
+    /// The same with one more global address, whose link has a prefix of `bits` bits. Packets leave from the first,
+    /// unless another one is nearer to their destination.
     pub fn with_address(mut self, address: Address, bits: u8) -> Result<Self, Rejected> {
         let why = "it is a group, link-local or unspecified, or its prefix has more than 128 bits";
         let global =
@@ -33,12 +33,12 @@ impl Identity {
         self.addresses.add(global)?;
         Ok(self)
     }
-    /// With this prefix as 6LoWPAN's context `index`, up to 15, which all nodes of the link must share.
+    /// The same with this prefix as 6LoWPAN's context `index`, up to 15, which all nodes of the link must share.
     pub fn with_context(mut self, index: u8, prefix: [u8; 8]) -> Self {
         self.contexts = self.contexts.with(index, prefix);
         self
     }
-    /// With a route: `prefix` is behind the neighbour `via`, whose link-local address is made of its EUI-64.
+    /// The same with a route: `prefix` is behind the neighbour `via`, whose link-local address contains its EUI-64.
     pub fn with_route(mut self, prefix: Prefix, via: Address) -> Result<Self, Rejected> {
         const WHAT: &str = "route";
         if !via.is_link_local() {

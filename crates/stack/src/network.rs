@@ -192,7 +192,7 @@ impl Node {
         }
     }
 
-    /// What TCP did at this node; `None` without TCP.
+    /// The TCP counters of this node; `None` without TCP.
     pub fn stream_counters(&self) -> Option<StreamCounters> {
         self.streams.as_ref().map(Streams::counters)
     }

@@ -52,7 +52,7 @@ use crate::multicast::Multicast;
 use crate::routing::Routing;
 use crate::streams::Streams;
 
-/// What a node counts.
+/// The counters of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Frames handed to the radio, retries included.

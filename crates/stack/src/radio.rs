@@ -30,7 +30,7 @@ impl Node {
         }
     }
 
-    /// When the next frame goes out in a timeslot.
+    /// The time of the next transmission in a timeslot.
     pub fn next_transmission(&self) -> Option<Instant> {
         self.slotted()?.mac.next_transmission()
     }
@@ -92,23 +92,23 @@ impl Node {
     pub fn is_joined(&self) -> bool {
         self.link.is_up() && self.routing.is_joined()
     }
-    /// Its global address.
+    /// The node's global address.
     pub const fn global_address(&self) -> Address {
         self.ipv6.addresses().global()
     }
-    /// What its applications show of themselves, in the order in which they were installed.
+    /// The state that its applications show, in the order of their installation.
     pub fn snapshots(&self) -> impl Iterator<Item = Snapshot> {
         self.hosting.snapshots()
     }
-    /// Its preferred parent.
+    /// The preferred parent.
     pub fn parent(&self) -> Option<Eui64> {
         self.routing.parent()
     }
-    /// Its rank in a DODAG.
+    /// The rank of the node in its DODAG.
     pub fn rank(&self) -> Option<Rank> {
         self.routing.rank()
     }
-    /// What the layers of the node have counted.
+    /// The counters of the layers of the node.
     pub const fn counters(&self) -> Counters {
         let errors = self.ipv6.errors();
         Counters {
@@ -118,7 +118,7 @@ impl Node {
             ..self.counters
         }
     }
-    /// What its MAC with carrier sense counted.
+    /// The counters of its MAC with carrier sense.
     pub fn contention(&self) -> Option<csma::Counters> {
         match &self.link {
             Link::Slotted(_) => None,
@@ -132,7 +132,7 @@ impl Node {
             Link::Contended(csma) => csma.radio_time(now),
         }
     }
-    /// Its cells, under TSCH.
+    /// The cells of the node, under TSCH.
     pub fn schedule(&self) -> Option<&Schedule> {
         Some(self.slotted()?.mac.schedule())
     }

@@ -10,11 +10,11 @@ use lowmesh_ipv6::{Addresses, RouteTable};
 use lowmesh_units::{Eui64, NodeId};
 use lowmesh_wire::ipv6::Address;
 
-/// Who is whose parent; shared by all nodes of a network.
+/// The parent of each node; all nodes of a network share the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tree(Arc<[Step]>);
 
-/// A node whose way up is wrong.
+/// A node whose path to the root is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("node {node}: {why}")]
 pub struct TreeError {
@@ -52,7 +52,7 @@ impl Tree {
         Ok(Self(steps.into()))
     }
 
-    /// How many nodes it has.
+    /// The number of nodes.
     pub fn nodes(&self) -> usize {
         self.0.len()
     }

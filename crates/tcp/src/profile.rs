@@ -10,7 +10,7 @@ use crate::params::{
     KEEP_ALIVE_PROBES, LLN_BUFFER_OCTETS, LLN_MSS, MSS_MIN, WINDOW_SCALE_MAX,
 };
 
-/// The choices of one end.
+/// The settings of one end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
     /// Offers selective acknowledgements (RFC 2018); in use when both ends offer them. With them losses are found by
@@ -48,7 +48,7 @@ pub struct Profile {
     pub slow_start_after_idle: bool,
 }
 
-/// When an idle connection asks for its peer, and when it gives up.
+/// When an idle connection probes its peer, and when it gives up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
     /// Time since the last segment of the peer.
@@ -65,7 +65,7 @@ impl KeepAlive {
         Self { idle: KEEP_ALIVE_IDLE, interval: KEEP_ALIVE_INTERVAL, probes: KEEP_ALIVE_PROBES };
 }
 
-/// A profile that makes no connection.
+/// A profile with impossible values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {value} is not allowed; {allowed}")]
 pub struct ConfigError {
@@ -96,7 +96,7 @@ impl Profile {
         keep_alive: None,
         slow_start_after_idle: true,
     };
-    /// The ends of Pesola 2020 as far as measurements tell: Linux without SACK, with timestamps, over an MTU of 296.
+    /// The ends of Pesola 2020, as far as measurements show: Linux without SACK, with timestamps, over an MTU of 296.
     pub const PESOLA: Self = Self { sack: false, mss: 256, nagle: false, ..Self::LINUX };
     /// A node of a low-power network: four segments of buffer, a window that fills them, no window scaling.
     pub const LLN: Self = Self {
@@ -118,7 +118,7 @@ impl Profile {
             .find(|shift| u16::try_from(self.receive_window_octets >> shift).is_ok())
             .unwrap_or(WINDOW_SCALE_MAX)
     }
-    /// Checks that the numbers make a connection.
+    /// Checks the values of the profile.
     pub fn check(&self) -> Result<(), ConfigError> {
         let error =
             |key, value: u32, allowed| Err(ConfigError { key, value: value.into(), allowed });

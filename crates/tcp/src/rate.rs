@@ -3,7 +3,7 @@
 use lowmesh_congestion::window::RateSample;
 use lowmesh_units::{Duration, Instant};
 
-/// What a segment takes along when it leaves.
+/// The delivery state that a segment records when it is sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Stamp {
     sent: Instant,

@@ -22,7 +22,7 @@ pub struct Estimator {
 const SPREAD_MIN: i64 = RTO_SPREAD_MIN.as_micros() as i64;
 
 impl Estimator {
-    /// An estimator without a sample.
+    /// An estimator without samples.
     pub const fn new() -> Self {
         Self {
             srtt_eighths: 0,

@@ -18,7 +18,7 @@ pub struct DecodeError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// The bytes end before the field does.
-    #[error("the bytes end before it does")]
+    #[error("the bytes end too early")]
     Truncated,
     /// A value that the RFC does not allow here.
     #[error("the value is not allowed")]

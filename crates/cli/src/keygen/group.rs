@@ -19,7 +19,7 @@ const MEMBERS_MAX: usize = GROUP_MEMBERS_MAX + 1;
 /// Make the keys of a group for Group OSCORE (RFC 10021): NAME-MEMBER.conf for each member
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Path that the names of the files begin with
+    /// Path with which the names of the files begin
     name: PathBuf,
     /// Sender ID of a member (repeatable); a group has at least two
     #[arg(long = "member", value_name = "ID", required = true, value_parser = id)]
@@ -78,7 +78,7 @@ fn check(members: &[String]) -> Result<(), Failure> {
     sorted.sort_unstable();
     if let Some([same, ..]) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
         let message = format!("two members have the ID `{same}`");
-        return Err(Failure::usage(message, "give each --member another ID"));
+        return Err(Failure::usage(message, "give each --member a different ID"));
     }
     Ok(())
 }
@@ -88,7 +88,7 @@ impl<'a> Member<'a> {
         let key = random::<PRIVATE_KEY_LEN>()?;
         // All octets are a key of EdDSA, and all but one in 2^32 of P-256.
         let credential = credential_of(algorithm, &key)
-            .ok_or_else(|| Failure::own("the random octets are no private key; try again"))?;
+            .ok_or_else(|| Failure::own("the random octets are not a private key; try again"))?;
         Ok(Self { id, private_key: hex(&key), credential: hex(&credential) })
     }
     /// The lines of its file behind those of all members.

@@ -115,9 +115,9 @@ pub const PAGES: &[Page] = &[
     Page {
         verb: "emulate",
         notes: &[
-            "The ends are the namespaces NAME-a (10.9.0.1) and NAME-b (10.9.0.2). COMMAND runs in a, and the link ends \
-             with it and passes on its exit code. Without COMMAND the link lasts until Ctrl-C, and `ip netns exec \
-             NAME-a PROGRAM` runs a program at an end.",
+            "The ends are the namespaces NAME-a (10.9.0.1) and NAME-b (10.9.0.2). COMMAND runs in a; when it ends, \
+             the link ends too, with the same exit code. Without COMMAND the link lasts until Ctrl-C, and `ip netns \
+             exec NAME-a PROGRAM` runs a program at an end.",
             "One value applies to both directions; two values with a comma apply first from a to b, then from b to a.",
         ],
         examples: &[
@@ -504,7 +504,7 @@ pub const PAGES: &[Page] = &[
             ),
             example(
                 "Send a request to all members with one of them",
-                "lowmesh get --group-oscore floor-switch.conf 'coap://[ff02::fd%eth0]/hello'",
+                "lowmesh get --group-oscore floor-switch.conf \\\n    'coap://[ff02::fd%eth0]/hello'",
             ),
         ],
         exits: LOCAL,
@@ -513,7 +513,10 @@ pub const PAGES: &[Page] = &[
         "keygen psk",
         &[
             example("Make a key", "lowmesh keygen psk key"),
-            example("Ask with it", "lowmesh get --psk @key --identity me coaps://host/hello"),
+            example(
+                "Send a request with it",
+                "lowmesh get --psk @key --identity me coaps://host/hello",
+            ),
         ],
         LOCAL,
     ),

@@ -38,10 +38,10 @@ pub struct Options {
     /// How the node sends packets larger than a frame
     #[arg(long, value_enum, default_value_t = Fragments::Hwr)]
     fragments: Fragments,
-    /// Global IPv6 address of the node (repeatable); a packet uses the one nearest to its destination as source
+    /// Global IPv6 address of the node (repeatable); the source of a packet is the address nearest to its destination
     #[arg(long, value_name = "ADDRESS/BITS", value_parser = address)]
     pub address: Vec<Global>,
-    /// Context of header compression, number 0 unless N= precedes it (repeatable); every node of the link must have
+    /// Context of header compression, number 0 unless CID= precedes it (repeatable); every node of the link must have
     /// the same
     #[arg(long, value_name = "[CID=]PREFIX/64", value_parser = context)]
     context: Vec<Context>,
@@ -91,7 +91,7 @@ enum Mac {
 enum Fragments {
     /// Reassembled at every hop (RFC 4944)
     Hwr,
-    /// Forwarded as they come (RFC 8930)
+    /// Forwarded as they arrive (RFC 8930)
     Ff,
     /// Forwarded, and recovered by the ends (RFC 8931)
     Sfr,

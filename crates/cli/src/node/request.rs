@@ -105,7 +105,7 @@ fn ask(
 }
 
 fn stopped() -> Failure {
-    Failure::no_answer("interrupted before an answer came", "`--timeout` limits the wait")
+    Failure::no_answer("interrupted before an answer arrived", "`--timeout` limits the wait")
 }
 
 /// What becomes of a request.

@@ -43,7 +43,7 @@ pub struct Args {
     /// Local port, which receives datagrams [default: 61616]
     #[arg(short, long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     listen: Option<u16>,
-    /// Datagrams to wait for [default: 1 after a datagram was sent, else all until Ctrl-C]; 0 waits until the datagram has left
+    /// Datagrams to wait for [default: 1 after a datagram was sent, else all until Ctrl-C]; 0 waits until the datagram is sent
     #[arg(short, long, value_name = "NUMBER")]
     count: Option<u64>,
     /// Time to wait for them [default: 10s after a datagram was sent]

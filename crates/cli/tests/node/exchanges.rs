@@ -104,7 +104,7 @@ fn a_silent_server_ends_with_3_after_the_time_or_at_ctrl_c_with_what_was_counted
     assert_eq!(ends_within(&mut asked, Duration::from_secs(20)), 3);
     let rest = std::io::read_to_string(told).expect("text");
     assert!(rest.contains("\n frames "), "{rest}");
-    assert!(rest.contains("error: interrupted before an answer came\n"), "{rest}");
+    assert!(rest.contains("error: interrupted before an answer arrived\n"), "{rest}");
 }
 
 #[test]

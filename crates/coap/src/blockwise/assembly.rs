@@ -23,7 +23,7 @@ pub struct Arrival<'a> {
     pub announced: Option<u32>,
 }
 
-/// What a block leads to.
+/// The result of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Assembled {
     /// More has to come: 2.31.
@@ -42,7 +42,7 @@ struct Assembly {
     expires: Instant,
 }
 
-/// The bodies of all peers that are on their way.
+/// The unfinished request bodies of all peers.
 #[derive(Debug)]
 pub struct Assemblies<P> {
     bodies: QuotaMap<P, RequestKey, Assembly>,

@@ -51,7 +51,7 @@ impl Exponent {
     }
 }
 
-/// Which part of a body.
+/// A block option: the part of a body that a message contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     /// Its number, from 0, in blocks of its size.
@@ -97,7 +97,7 @@ impl Block {
     pub fn write(self, options: &mut Options, option: OptionNumber) {
         options.set_uint(option, self.value());
     }
-    /// Where it begins in the body, octets.
+    /// The offset of the block in the body, in octets.
     pub const fn offset(self) -> usize {
         self.number as usize * self.exponent.size()
     }

@@ -14,7 +14,7 @@ use super::block::{Block, Exponent};
 use crate::event::RequestTemplate;
 use crate::params::TRANSFER_RESTARTS_MAX;
 
-/// What a transfer may use.
+/// The limits of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The largest blocks.
@@ -33,7 +33,7 @@ impl Limits {
     }
 }
 
-/// What a response leads to.
+/// The result of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// The next request, of [`Transfer::request`], has to be sent.
@@ -44,7 +44,7 @@ pub enum Progress {
     Failed(TransferError),
 }
 
-/// Why a transfer cannot go on.
+/// Why a transfer cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransferError {
     /// The server's block option is not what was asked for, or its block has a wrong size.
@@ -69,7 +69,7 @@ enum Phase {
     Downloading { first: Message, body: Vec<u8>, exponent: Exponent },
 }
 
-/// One request and its response, whatever number of messages they take.
+/// One request and its response, in any number of messages.
 #[derive(Debug)]
 pub struct Transfer {
     request: RequestTemplate,

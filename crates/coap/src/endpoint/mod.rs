@@ -41,14 +41,13 @@ pub struct Endpoint<P> {
 }
 
 impl<P: PeerAddress> Endpoint<P> {
-    /// An endpoint that knows nobody yet. All its random numbers come from `rng`.
+    /// An endpoint without peers. All its random numbers come from `rng`.
     pub fn new(config: Config, rng: Rng) -> Result<Self, ConfigError> {
         config.check()?;
         let layer = MessageLayer::new(config, rng);
         Ok(Self { layer, own: OwnExchanges::new(), requests: Requests::new() })
     }
-    /// Own exchanges that are not over: waiting, on their way, or acknowledged. Separate responses
-    /// are not counted.
+    /// Own exchanges that are not finished: waiting, in flight, or acknowledged. Separate responses are not counted.
     pub fn open(&self) -> usize {
         self.own.open()
     }
@@ -60,7 +59,7 @@ impl<P: PeerAddress> Endpoint<P> {
     pub fn awaits_response(&self, exchange: ExchangeId) -> bool {
         self.requests.contains(exchange)
     }
-    /// Message IDs towards a peer that are free: a message that finds none is rejected (RFC 7252 s4.4).
+    /// Number of free message IDs towards a peer: without one, a message is rejected (RFC 7252 s4.4).
     pub fn message_ids_left(&self, peer: P, now: Instant) -> u32 {
         self.layer.peers.get(&peer).map_or(MESSAGE_IDS, |peer| peer.ids.left(now))
     }
@@ -68,19 +67,19 @@ impl<P: PeerAddress> Endpoint<P> {
     pub const fn queued(&self) -> usize {
         self.own.queued()
     }
-    /// The longest message that it sends, octets.
+    /// The longest message that the endpoint sends, in octets.
     pub const fn message_len_max(&self) -> usize {
         self.layer.config.message_len_max
     }
-    /// How often datagrams came to nothing.
+    /// The number of discarded datagrams, by cause.
     pub const fn counters(&self) -> Counters {
         let forgotten_early = self.layer.remembered.forgotten_early();
         Counters { forgotten_early, ..self.layer.outputs.counters }
     }
 
-    /// Gives a destination a congestion control of its own, from now on and whether it is known yet or
-    /// not; `None` gives it that of the endpoint again. What has been learned about it so far is
-    /// forgotten. As many destinations as [`Config::peers_max`](crate::Config) may have one.
+    /// Gives a destination its own congestion control, from now on, even if the destination is not known yet; `None`
+    /// restores that of the endpoint. What has been learned about it so far is forgotten. As many destinations as
+    /// [`Config::peers_max`](crate::Config) may have one.
     pub fn choose_congestion_control(
         &mut self,
         peer: P,
@@ -99,28 +98,28 @@ impl<P: PeerAddress> Endpoint<P> {
     pub const fn widest_lifetimes(&self) -> Lifetimes {
         self.layer.widest_lifetimes()
     }
-    /// Over how long the members of a group spread messages of so many octets to one client.
+    /// The time over which the members of a group spread messages of this length to one client.
     pub fn leisure(&self, octets: usize) -> Duration {
         self.layer.config.leisure.of(octets)
     }
-    /// What timer and window of a destination believe, if it is known.
+    /// The state of timer and window of a destination, if it is known.
     pub fn congestion(&self, peer: P) -> Option<CongestionSnapshot> {
         self.layer.peers.get(&peer).map(Peer::congestion)
     }
-    /// The same of every destination that is known, at most [`Config::peers_max`](crate::Config).
+    /// The state of every known destination, at most [`Config::peers_max`](crate::Config).
     pub fn destinations(&self) -> impl Iterator<Item = (P, CongestionSnapshot)> {
         self.layer.peers.iter().map(|(peer, known)| (*peer, known.congestion()))
     }
 
-    /// Whether a peer has shown that it receives at its address.
+    /// Whether a peer has proven its address.
     pub fn is_proven(&self, peer: P) -> bool {
         self.layer.is_proven(peer)
     }
-    /// A peer has shown that it receives at its address, as with an Echo value.
+    /// Marks the address of a peer as proven, for example by an Echo value.
     pub fn prove(&mut self, peer: P, now: Instant) {
         self.own.prove(&mut self.layer, peer, now);
     }
-    /// Octets of a message that may leave to a peer now: no bound for proven addresses.
+    /// Octets that may be sent to a peer now; unlimited for proven addresses.
     pub fn credit(&self, peer: P, now: Instant) -> usize {
         self.layer.credit(peer, now)
     }

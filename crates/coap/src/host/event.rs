@@ -19,16 +19,16 @@ pub enum IncomingId {
 pub struct StateId(pub(super) u64);
 
 impl IncomingId {
-    /// True if no peer asks, but a host that needs the next state of an observed resource.
+    /// True if no peer sent the request: the host needs the next state of an observed resource.
     pub const fn is_refresh(self) -> bool {
         matches!(self, Self::State(_))
     }
 }
 
-/// What a host wants done, or has to say.
+/// An action or a report of a host.
 pub type Output<P> = event::Output<P, IncomingId, Handle>;
 
-/// What can happen to a host.
+/// An event that a host handles.
 #[derive(Debug)]
 pub enum Input<'a, P> {
     /// The application asks `peer`. Ends in exactly one of [`Output::Response`](event::Output::Response),

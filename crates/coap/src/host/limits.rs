@@ -3,8 +3,7 @@
 use crate::blockwise::Exponent;
 use crate::params;
 
-/// How much a host keeps, and how far it trusts an address. [`HostLimits::default`] suits a server
-/// on the open Internet.
+/// The bounds of a host, and its trust in addresses. [`HostLimits::default`] suits a server on the open Internet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostLimits {
     /// The largest blocks, both ways, as far as the transport takes them: with [`Exponent::BERT`]

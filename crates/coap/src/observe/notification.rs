@@ -6,7 +6,7 @@ use lowmesh_wire::coap::Token;
 use crate::blockwise::RequestKey;
 use crate::event::ResponseTemplate;
 
-/// A notification that leaves now.
+/// A notification to send now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notification<P> {
     /// The observer.

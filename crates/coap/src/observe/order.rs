@@ -7,7 +7,7 @@ use crate::params::NOTIFICATION_ORDER_SPAN;
 /// Sequence numbers have 24 bits (RFC 7641 s3.4).
 pub const SEQUENCE_MODULUS: u32 = 1 << 24;
 
-/// Where a notification stands among those of its observation.
+/// The position of a notification among those of its observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The value of its Observe option, 24 bits.

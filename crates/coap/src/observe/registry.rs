@@ -92,7 +92,7 @@ impl<P: PeerAddress> Registry<P> {
         self.observers.insert(id, observer, proven);
         Some(self.observations.next_sequence())
     }
-    /// Changes how many observers there may be. Those that there are stay.
+    /// Changes the maximum number of observers. Those that there are stay.
     pub const fn set_max(&mut self, observers_max: usize) {
         self.observers.set_max(observers_max);
     }
@@ -123,7 +123,7 @@ impl<P: PeerAddress> Registry<P> {
             observer.reserve = octets;
         }
     }
-    /// Something came from a peer, which may have credit again.
+    /// A message arrived from a peer, which may have credit again.
     pub fn on_heard(&mut self, peer: P, now: Instant) {
         let from = self.withheld.range((peer, Token::EMPTY)..);
         let own: Vec<_> = from.take_while(|(one, _)| *one == peer).cloned().collect();

@@ -27,7 +27,7 @@ use crate::event::{RequestTemplate, ResponseTemplate};
 use crate::params::HOP_LIMIT_DEFAULT;
 use crate::refusal;
 
-/// A request on its way to where it is meant for.
+/// A request on its way to its target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forward {
     /// The URI that it asks for.
@@ -41,8 +41,8 @@ pub fn is_for_proxy(options: &Options) -> bool {
     refusal::is_for_proxy(options.iter())
 }
 
-/// What a forward proxy does with a request that [`is_for_proxy`]; `Err` is the code to answer
-/// with. `knows` says which unsafe options beyond RFC 7252 the proxy processes.
+/// Handles a request for which [`is_for_proxy`] is true, as a forward proxy; `Err` is the code to answer with. `knows`
+/// says which unsafe options beyond RFC 7252 the proxy processes.
 pub fn forward(request: &Message, knows: impl Fn(OptionNumber) -> bool) -> Result<Forward, Code> {
     let target = target(&request.options)?;
     let mut options = Options::new();
@@ -50,8 +50,7 @@ pub fn forward(request: &Message, knows: impl Fn(OptionNumber) -> bool) -> Resul
     relay(request, target, options, knows)
 }
 
-/// What a reverse proxy does with a request: it goes to `target`, whose path is put before that of
-/// the request.
+/// Handles a request as a reverse proxy: it goes to `target`, whose path precedes that of the request.
 pub fn reverse(
     request: &Message,
     target: Uri,
@@ -127,7 +126,7 @@ pub fn back(response: Message, knows: impl Fn(OptionNumber) -> bool) -> Response
     ResponseTemplate { options, payload: response.payload, ..ResponseTemplate::new(response.code) }
 }
 
-/// What a client hears when the next hop gave no response.
+/// The response to the client if the next hop gave none.
 pub const fn failure(reason: DropReason) -> Code {
     match reason {
         // RFC 7252 s5.9.3.5: no timely response.

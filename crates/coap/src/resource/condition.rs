@@ -4,7 +4,7 @@ use lowmesh_wire::coap::{Code, OptionNumber, Options};
 
 use super::EntityTag;
 
-/// What is at the target of a request.
+/// What exists at the target of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// The request has no precondition.
@@ -13,8 +13,7 @@ pub enum State {
     Present(Option<EntityTag>),
 }
 
-/// Whether the conditions of a request hold; else the code to answer with, and the method MUST NOT
-/// be performed.
+/// Checks the conditions of a request; `Err` is the code to answer with, and the method MUST NOT be performed.
 ///
 /// ```
 /// use lowmesh_coap::resource::{EntityTag, State, check_conditions};

@@ -5,7 +5,7 @@ use core::fmt;
 /// Longest tag: RFC 7252 s5.10.6, 8 octets.
 const LEN_MAX: usize = 8;
 
-/// 1 to 8 octets that stand for one representation of a resource.
+/// 1 to 8 octets that identify one representation of a resource.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntityTag {
     len: u8,
@@ -22,7 +22,7 @@ impl EntityTag {
         tag.octets.get_mut(..octets.len())?.copy_from_slice(octets);
         Some(tag)
     }
-    /// A tag that follows from the octets of a representation: their 64-bit FNV-1a hash.
+    /// A tag derived from the octets of a representation: their 64-bit FNV-1a hash.
     ///
     /// Good against accidents, not against somebody who looks for two bodies with one tag.
     pub fn of(representation: &[u8]) -> Self {

@@ -11,7 +11,7 @@ use super::methods::Methods;
 use super::negotiation::{content_format, number};
 use crate::event::Notifications;
 
-/// A resource and what is known about it without asking the application.
+/// A resource, and its properties that are known without the application.
 #[derive(Clone, Debug)]
 pub struct Resource<R> {
     value: R,
@@ -44,45 +44,45 @@ impl<R> Resource<R> {
             conditional: false,
         }
     }
-    /// Lists it with a link attribute (RFC 6690 s3), such as `rt`.
+    /// Adds a link attribute (RFC 6690 s3), such as `rt`, to the listing.
     pub fn attribute(mut self, name: &str, value: &str) -> Self {
         self.attributes.push((name.into(), Some(value.into())));
         self
     }
-    /// Lists it with a link attribute that has no value.
+    /// Adds a link attribute without a value to the listing.
     pub fn flag(mut self, name: &str) -> Self {
         self.attributes.push((name.into(), None));
         self
     }
-    /// A format of its representations: listed as `ct`. With at least one, a request that accepts
-    /// none of them is answered with 4.06.
+    /// Adds a format of its representations, listed as `ct`. With at least one, a request that accepts none of them is
+    /// answered with 4.06.
     pub fn format(mut self, format: ContentFormat) -> Self {
         self.formats.push(format);
         self
     }
-    /// A format that it takes in a request. With at least one, any other is answered with 4.15.
+    /// Adds a format that the resource accepts in requests. With at least one, any other is answered with 4.15.
     pub fn consumes(mut self, format: ContentFormat) -> Self {
         self.consumes.push(format);
         self
     }
-    /// Clients may observe it (RFC 7641).
+    /// Lets clients observe the resource (RFC 7641).
     pub fn observable(self) -> Self {
         Self { observable: true, ..self }
     }
-    /// Clients may observe it, and are notified with NON even if they asked with CON: for
-    /// states that the next one replaces soon. [`Notifications::NonConfirmable`] has the exceptions.
+    /// Lets clients observe the resource, with NON notifications even if they registered with CON: for states that are
+    /// soon replaced. [`Notifications::NonConfirmable`] has the exceptions.
     pub fn notify_non(self) -> Self {
         Self { observable: true, notifications: Notifications::NonConfirmable, ..self }
     }
-    /// It answers requests that came by multicast; others are silent (RFC 7252 s8.2).
+    /// Lets the resource answer multicast requests; other resources do not respond (RFC 7252 s8.2).
     pub fn multicast(self) -> Self {
         Self { multicast: true, ..self }
     }
-    /// It is not listed under `/.well-known/core`.
+    /// Omits the resource from `/.well-known/core`.
     pub fn hidden(self) -> Self {
         Self { hidden: true, ..self }
     }
-    /// It stands for every path below its own too, whether something exists there or not.
+    /// Makes the resource answer for every path below its own too, whether something exists there or not.
     pub fn subtree(self) -> Self {
         Self { subtree: true, ..self }
     }
@@ -99,7 +99,7 @@ impl<R> Resource<R> {
     pub const fn is_observable(&self) -> bool {
         self.observable
     }
-    /// How its observers are told.
+    /// How its observers are notified.
     pub const fn notifications(&self) -> Notifications {
         self.notifications
     }

@@ -8,7 +8,7 @@ use lowmesh_wire::coap::{Class, Code, ContentFormat, Message, OptionNumber, Opti
 use super::EntityTag;
 use crate::event::ResponseTemplate;
 
-/// The Content-Format of a message, if it says one.
+/// The Content-Format of a message, if it has one.
 pub fn content_format(options: &Options) -> Option<ContentFormat> {
     number(options, OptionNumber::CONTENT_FORMAT)
 }
@@ -18,7 +18,7 @@ pub(super) fn number(options: &Options, option: OptionNumber) -> Option<ContentF
     options.get_uint(option).and_then(|number| u16::try_from(number).ok()).map(ContentFormat)
 }
 
-/// What a request says about the response it wants; kept while the application makes it.
+/// The requirements of a request on its response; kept while the application makes the response.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Wishes {
     accept: Option<ContentFormat>,
@@ -27,7 +27,7 @@ pub struct Wishes {
 }
 
 impl Wishes {
-    /// The wishes of `request`.
+    /// The requirements of `request`.
     pub fn of(request: &Message) -> Self {
         let reads = matches!(request.code, Code::GET | Code::FETCH);
         let tags = request.options.iter().values(OptionNumber::ETAG).filter(|_| reads);

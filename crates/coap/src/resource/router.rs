@@ -13,7 +13,7 @@ use super::entry::Resource;
 use super::methods::Methods;
 use crate::event::ResponseTemplate;
 
-/// Where a request goes.
+/// The result of routing a request.
 #[derive(Debug)]
 pub enum Route<'a, R> {
     /// To a resource.
@@ -54,11 +54,11 @@ impl<R> Default for Router<R> {
 }
 
 impl<R> Router<R> {
-    /// No resources but `/.well-known/core`.
+    /// A router with no resources but `/.well-known/core`.
     pub fn new() -> Self {
         Self { root: Node::default() }
     }
-    /// Puts a resource at an absolute path; returns the one that was there.
+    /// Inserts a resource at an absolute path, and returns the one that it replaces.
     pub fn insert(&mut self, path: &str, resource: Resource<R>) -> Option<Resource<R>> {
         let mut node = &mut self.root;
         for segment in segments(path) {
@@ -66,7 +66,7 @@ impl<R> Router<R> {
         }
         node.resource.replace(resource)
     }
-    /// Takes the resource at a path out.
+    /// Removes the resource at a path.
     pub fn remove(&mut self, path: &str) -> Option<Resource<R>> {
         let mut node = &mut self.root;
         for segment in segments(path) {

@@ -90,5 +90,5 @@ fn beliefs(timer: &dyn Timer) -> Result<(), String> {
     let possible = (RTO_MIN..=RTO_MAX).contains(&snapshot.rto)
         && snapshot.srtt.is_some() == snapshot.rttvar.is_some()
         && estimators.into_iter().flatten().all(|one| finite(one.srtt, one.rttvar));
-    if possible { Ok(()) } else { Err(format!("its beliefs are impossible: {snapshot:?}")) }
+    if possible { Ok(()) } else { Err(format!("its state is impossible: {snapshot:?}")) }
 }

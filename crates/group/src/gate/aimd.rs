@@ -59,7 +59,7 @@ const GAP_MAX: Duration = Duration::from_millis(500);
 /// Transmissions of queueing above which the window shrinks, and below which it grows; ours, after TCP Vegas.
 const QUEUEING_HIGH: u64 = 3;
 
-/// A window that delay and loss control.
+/// A window that adapts to delay and loss.
 #[derive(Clone, Debug)]
 pub struct Aimd {
     window: u32,

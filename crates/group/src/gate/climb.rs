@@ -32,7 +32,7 @@ pub static ROW: Row<dyn Gate> = Row {
     parameters: &[
         Parameter::whole("window", 1, 1, 64, "Initial number of simultaneous exchanges")
             .unit("exchanges")
-            .source("ours: one at a time disturbs no other")
+            .source("ours: a single exchange disturbs no other")
             .not_above("window-max"),
         aimd::PARAMETERS[1],
         aimd::PARAMETERS[2],
@@ -56,7 +56,7 @@ const TRIAL_INTERVAL_MAX: u32 = 16;
 /// Repeated requests that end the trial of a larger window; ours.
 const TRIAL_SILENT_MAX: u32 = 2;
 
-/// A window that follows its cost.
+/// A window that follows the measured time per answer.
 #[derive(Clone, Debug)]
 pub struct Climb {
     first: u32,

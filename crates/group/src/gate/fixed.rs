@@ -18,13 +18,13 @@ pub static ROW: Row<dyn Gate> = Row {
         Duration::ZERO,
         Duration::ZERO,
         DELAY_MAX,
-        "Minimum time between two requests of all entities; a profile may ask for more",
+        "Minimum time between two requests of all entities; a profile may require more",
     )
     .source("Ishaq et al. 2016 s2.3.1")],
     make: |choice| Box::new(Fixed::new(choice.time("delay"))),
 };
 
-/// Any number of requests under way, each a gap after the one before.
+/// Any number of outstanding requests, with a constant gap between two of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Fixed {
     gap: Duration,

@@ -11,7 +11,7 @@ use super::{Gate, Path, Permit, Repair, Sample, Snapshot};
 /// The row of [`Hybrid`].
 pub static ROW: Row<dyn Gate> = Row {
     name: "hybrid",
-    summary: "Multicast first, then unicast to the silent members, paced as gate-aimd",
+    summary: "Multicast first, then unicast to the silent members, paced as with gate-aimd",
     section: "hybrid",
     parameters: &[
         PARAMETERS[0],
@@ -33,7 +33,7 @@ pub static ROW: Row<dyn Gate> = Row {
     },
 };
 
-/// Repair of groups over [`Aimd`].
+/// Multicast first, then unicast repair paced by [`Aimd`].
 #[derive(Clone, Debug)]
 pub struct Hybrid {
     unicast: Aimd,

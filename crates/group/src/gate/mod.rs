@@ -25,7 +25,7 @@ use core::fmt::Debug;
 use lowmesh_registry::{Algorithm, Breach, Choice, Row};
 use lowmesh_units::{Duration, Instant};
 
-/// When requests to the members of one domain leave.
+/// Decides when requests to the members of one domain are sent.
 ///
 /// Each request that was sent has exactly one of three ends: [`Gate::on_answer`], [`Gate::on_lost`] or
 /// [`Gate::on_discarded`].
@@ -112,7 +112,7 @@ pub struct Sample {
     pub retransmissions: u8,
 }
 
-/// Whether a request may leave.
+/// Whether and when a request may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permit {
     /// It leaves.
@@ -125,7 +125,7 @@ pub enum Permit {
     Blocked,
 }
 
-/// What to do for members of a group that did not answer.
+/// How to repair missing answers of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repair {
     /// Nothing: they count as silent.

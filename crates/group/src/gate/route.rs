@@ -55,7 +55,7 @@ const AFTER_CLOSE_LOSSES: f64 = 0.5;
 const PATIENCE_ROUND_TRIPS: u64 = 4;
 const PATIENCE_MAX: Duration = Duration::from_secs(2);
 
-/// Occupancy pacing.
+/// Pacing by the occupancy of the channel.
 #[derive(Clone, Debug)]
 pub struct Route {
     share: f64,
@@ -71,7 +71,7 @@ pub struct Route {
 }
 
 impl Route {
-    /// A gate with its first share, the first guess of a transmission, and a bound of exchanges.
+    /// A gate with its initial share, its assumed time of a transmission, and its maximum number of exchanges.
     pub const fn new(share: f64, transmission: Duration, window: u32) -> Self {
         Self {
             share,

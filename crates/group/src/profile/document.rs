@@ -16,7 +16,7 @@ use crate::params::DOCUMENT_MAX;
 use crate::refusal::Refusal;
 use lowmesh_wire::coap::Code;
 
-/// The value of a field, whichever way it was written.
+/// The value of a field, in any notation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Field {
     /// A text, which may be a number.
@@ -35,7 +35,7 @@ impl Field {
             _ => None,
         }
     }
-    /// The number, or that of a text.
+    /// The number, or the number that a text contains.
     pub fn number(&self) -> Option<u64> {
         match self {
             Self::Number(number) => Some(*number),
@@ -43,7 +43,7 @@ impl Field {
             Self::List(_) => None,
         }
     }
-    /// The texts of a list, or the one text.
+    /// The texts of a list, or the single text as a list.
     pub fn texts(&self) -> Option<Vec<&str>> {
         match self {
             Self::Text(text) => Some(vec![text]),
@@ -193,7 +193,7 @@ fn wrong_kind(key: &str) -> Refusal {
     ))
 }
 
-/// Writes fields as text, one a line.
+/// Writes fields as text, one in each line.
 pub fn to_text(fields: &[(&str, Field)]) -> Vec<u8> {
     let mut text = String::new();
     for (key, field) in fields {

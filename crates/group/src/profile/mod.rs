@@ -21,7 +21,7 @@ use crate::refusal::Refusal;
 use crate::target::{Authority, Target};
 use document::Field;
 
-/// Which messages carry the requests to members (`emt`).
+/// Type of the messages to members (`emt`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum MessageType {
     /// CON: acknowledged, retransmitted.
@@ -31,7 +31,7 @@ pub enum MessageType {
     NonConfirmable,
 }
 
-/// How members are reached (`ect`).
+/// How the manager reaches members (`ect`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Communication {
     /// One request for each member.
@@ -41,7 +41,7 @@ pub enum Communication {
     Multicast,
 }
 
-/// What is made of the answers (`eo`).
+/// How the manager combines the answers (`eo`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Each answer.
@@ -97,7 +97,7 @@ impl Operation {
     }
 }
 
-/// The fields of a profile beside its members.
+/// The fields of a profile, without the members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
     /// `emt`.
@@ -134,7 +134,7 @@ enum Replies {
     Some(u16),
 }
 
-/// What a request says of a profile; what it leaves out stays as it is.
+/// The fields that a request sets; all other fields keep their values.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Draft {
     /// The name of a new entity.
@@ -151,7 +151,7 @@ pub struct Draft {
     pub deadline: Option<Duration>,
 }
 
-/// The request that a draft is for, which decides on its fields.
+/// The kind of request that a draft is for, which determines the allowed fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// A new entity.
@@ -163,7 +163,7 @@ pub enum Use {
 }
 
 impl Draft {
-    /// Takes one field in. The error says which one, its value, and what is allowed.
+    /// Sets one field. The error says which one, its value, and what is allowed.
     pub fn set(
         &mut self,
         key: &str,
@@ -242,7 +242,7 @@ impl Draft {
             }
         })
     }
-    /// The profile that it makes of another.
+    /// The profile that results when this draft changes another profile.
     pub fn over(&self, profile: &Profile) -> Profile {
         let communication = self.communication.unwrap_or(profile.communication);
         let message_type = self.message_type.unwrap_or(profile.message_type);
@@ -263,7 +263,7 @@ impl Draft {
             scope: self.scope.unwrap_or(profile.scope),
         }
     }
-    /// Checks the profile that it leads to against the number of members.
+    /// Checks the resulting profile against the number of members.
     pub fn check(&self, profile: &Profile, members: usize) -> Result<(), Refusal> {
         if profile.communication == Communication::Multicast
             && self.message_type == Some(MessageType::Confirmable)

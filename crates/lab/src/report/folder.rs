@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use super::Report;
 use crate::scenario::Scenario;
 
-/// A folder of results that is not there yet.
+/// A folder of results that does not exist yet.
 #[derive(Debug)]
 pub struct Folder {
     target: PathBuf,
     partial: PathBuf,
 }
 
-/// Why there is no folder of results.
+/// Why a folder of results cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// There is something under the wanted name already.
@@ -35,7 +35,7 @@ pub enum FolderError {
         source: io::Error,
     },
     /// The results are written but could not take their name.
-    #[error("cannot name the results {}: {source}; they are kept in {}", target.display(), kept.display())]
+    #[error("cannot rename the results to {}: {source}; they are in {}", target.display(), kept.display())]
     Rename {
         /// The wanted name.
         target: PathBuf,
@@ -47,7 +47,7 @@ pub enum FolderError {
 }
 
 impl Folder {
-    /// Makes sure, before any run, that results can go under the name `target`.
+    /// Checks, before any run, that the folder `target` can be created.
     pub fn reserve(target: &Path) -> Result<Self, FolderError> {
         if target.symlink_metadata().is_ok() {
             return Err(FolderError::Exists(target.to_owned()));
@@ -62,7 +62,7 @@ impl Folder {
         Ok(Self { target: target.to_owned(), partial })
     }
 
-    /// Writes the results and gives them their name.
+    /// Writes the results and renames the folder to its final name.
     pub fn commit(self, scenario: &Scenario, report: &Report) -> Result<(), FolderError> {
         self.commit_files(&[
             ("scenario.toml", scenario.to_toml()),

@@ -19,7 +19,7 @@ use crate::runner::{Campaign, Failure, Run};
 use crate::scenario::Scenario;
 use crate::statistics::Estimate;
 
-/// Version of the JSON's shape: it grows by one when a field changes its meaning or goes.
+/// Version of the JSON: it increases by one when a field is removed or changes its meaning.
 ///
 /// 2: the name of a run depends on the build of the program, which the field `build` holds.
 pub const SCHEMA: u32 = 2;
@@ -70,7 +70,7 @@ impl Report {
         json(self)
     }
 
-    /// One line a run, one column a metric; an absent metric is an empty field.
+    /// One line for each run, one column for each metric; an absent metric is an empty field.
     pub fn to_csv(&self) -> String {
         let mut csv = "seed,trace_hash,sim_s,wall_s".to_owned();
         add_columns(&mut csv);

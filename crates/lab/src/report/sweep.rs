@@ -20,8 +20,8 @@ impl Results {
         json(self)
     }
 
-    /// One line a run: its name, the swept keys, its metrics, and `drop_` with each reason. The field of a key that
-    /// a point lacks is empty.
+    /// One line for each run: its name, the swept keys, its metrics, and `drop_` with each reason. The field of a key
+    /// that a point lacks is empty.
     pub fn to_csv(&self) -> String {
         let keys = self.keys();
         let mut csv = "run_id".to_owned();

@@ -38,9 +38,9 @@ section! {
         near: u16 = 0, Within(0, NODES_MAX);
         /// The border router at the far end.
         far: u16 = 0, Within(0, NODES_MAX);
-        /// Rate from the near end to the far one, in bits per second (Pesola 2020: 60 kbit/s from the network).
+        /// Rate from the near end to the far one, in bits per second (Pesola 2020: 60 kbit/s to the network).
         rate_bps: u64 = 60_000, Within(1, 10_000_000_000);
-        /// Rate from the far end to the near one; by default that of `rate_bps` (Pesola 2020: 30 kbit/s to the network).
+        /// Rate from the far end to the near one; by default that of `rate_bps` (Pesola 2020: 30 kbit/s from the network).
         back_rate_bps: Option<u64> = None, Within(1, 10_000_000_000);
         /// One-way delay after the packet is sent.
         delay: Duration = Duration::from_millis(200), Within(Duration::ZERO, Duration::from_secs(10));
@@ -54,13 +54,13 @@ section! {
         queue_octets: u64 = 2_500, Within(0, 1_000_000_000);
         /// Probability that the link loses a packet.
         loss: f64 = 0.0, Within(0.0, 1.0);
-        /// Share of time in which the link is bad (Gilbert 1960, Elliott 1963); `loss` applies to the other times.
+        /// Share of time in which the link is in its bad state (Gilbert 1960, Elliott 1963); `loss` applies to the rest of the time.
         burst_share: f64 = 0.0, Within(0.0, 0.99);
-        /// Probability that the link loses a packet while it is bad.
+        /// Probability that the link loses a packet in its bad state.
         burst_loss: f64 = 0.5, Within(0.0, 1.0);
-        /// Mean length of a bad time, exponentially distributed.
+        /// Mean duration of the bad state, exponentially distributed.
         burst_mean: Duration = Duration::from_millis(1500), Within(Duration::from_millis(1), Duration::from_secs(3600));
-        /// Whether a packet takes 20 octets less on the link, as with a header of IPv4.
+        /// Whether each packet takes 20 octets less on the link, as with an IPv4 header.
         ipv4_sizes: bool = false, Any;
     }
 }

@@ -132,7 +132,7 @@ impl Scenario {
         let Topology::Tree(tree) = &self.topology else {
             let medium = &self.radio.medium;
             let message =
-                format!("medium \"{}\" is one of a tree; write kind = \"tree\"", medium.name());
+                format!("medium \"{}\" needs a tree; write kind = \"tree\"", medium.name());
             let needs_tree = matches!(medium.row().make.needs, Needs::Tree);
             check(needs_tree, "topology.kind", message);
             let message = "\"static\" takes the routes of a tree; write topology.kind = \"tree\"";
@@ -178,7 +178,7 @@ impl Scenario {
         }
         let message = "TCP cannot reach a group; write coap.transport = \"udp\"".to_owned();
         check(self.coap.transport == Transport::Tcp, "traffic.application", message);
-        let message = "OSCORE protects exchanges of two nodes, and traffic.application = \"group\"";
+        let message = "OSCORE protects exchanges of two nodes, but traffic.application = \"group\"";
         check(self.coap.oscore, "coap.oscore", message.to_owned());
         let nodes = self.topology.nodes().unwrap_or(u32::from(u16::MAX) + 1);
         let missing = |node: u16| {
@@ -199,9 +199,9 @@ impl Scenario {
         let Coap { block, oscore, .. } = self.coap;
         let message = format!("{block} is not a power of two");
         check(!block.is_power_of_two(), "coap.block", message);
-        let message = "OSCORE protects CoAP, and traffic.application = \"udp\"".to_owned();
+        let message = "OSCORE protects only CoAP, but traffic.application = \"udp\"".to_owned();
         check(oscore && application == Application::Udp, "coap.oscore", message);
-        let message = "a node has an OSCORE context only with its own border router, and traffic.collector = \"first\"";
+        let message = "a node has an OSCORE context only with its own border router, but traffic.collector = \"first\"";
         let other = self.traffic.collector == Collector::First && self.meshes().len() > 1;
         check(oscore && other, "coap.oscore", message.to_owned());
         let nodes = self.topology.nodes().unwrap_or(u32::from(u16::MAX) + 1);

@@ -77,7 +77,7 @@ section! {
         datagram_retries: u8 = params::DATAGRAM_RETRIES, Within(0, 255);
         /// Time between two fragments of one node (RFC 8931 s4.2; RIOT: 0.1 ms).
         inter_frame_gap: Duration = params::INTER_FRAME_GAP, Within(Duration::ZERO, HOUR);
-        /// Frames in a node's queues at which it marks fragments as congested.
+        /// Number of frames in a node's queues at which it marks the fragments that it forwards as congested.
         mark_frames: u16 = params::MARK_FRAMES as u16, Within(1, 1024);
     }
 }

@@ -16,17 +16,17 @@ const DAY: Duration = Duration::from_secs(86_400);
 section! {
     /// The Entity Manager, its client and their queries.
     Groups {
-        /// When each request to a member may leave.
+        /// Gate that decides when the manager sends each request to a member.
         gate: Choice<dyn Gate> = Choice::default(), Any;
         /// The border router that manages entities; it needs no mesh.
         manager: u16 = 0, Within(0, NODES_MAX);
-        /// The border router that queries them, other than the manager; it needs no mesh either.
+        /// The border router that queries entities, other than the manager; it needs no mesh either.
         client: u16 = 1, Within(0, NODES_MAX);
         /// How the manager reaches members, for entities without their own `ect`.
         ect: Ect = Ect::Unicast, Any;
         /// When the first entity is created.
         setup: Duration = Duration::from_secs(120), Within(Duration::ZERO, DAY);
-        /// How long the manager takes to make a result of the answers.
+        /// Time that the manager takes to combine the answers into a result.
         service: Duration = Duration::ZERO, Within(Duration::ZERO, Duration::from_secs(60));
         /// The entity that the client queries; if unset, the last one.
         query: Option<String> = None, Any;
@@ -76,11 +76,11 @@ choice! {
 section! {
     /// An entity with its profile (Ishaq et al. 2016, section 2.3.1).
     Entity {
-        /// Its name.
+        /// Name of the entity.
         name: String = "all".to_owned(), NotEmpty;
-        /// Nodes among its members; if `nodes` and `entities` are unset, all nodes except border routers.
+        /// Nodes among the members; if `nodes` and `entities` are unset, all nodes except border routers.
         nodes: Vec<u16> = Vec::new(), Any;
-        /// Earlier entities among its members.
+        /// Earlier entities among the members.
         entities: Vec<String> = Vec::new(), Any;
         /// Type of the messages to members.
         emt: Emt = Emt::Con, Any;

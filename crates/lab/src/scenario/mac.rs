@@ -30,12 +30,12 @@ section! {
     Tsch {
         /// Maximum number of data frames that wait in one node (Righetti et al. 2023, table 1: 16).
         queue_frames: u16 = 16, Within(1, 1024);
-        /// Maximum number of these frames for one neighbour, and for broadcast; for the time source, three quarters of `queue_frames`.
+        /// Maximum number of these frames for one neighbour, and for broadcast; for the time source it is three quarters of `queue_frames`.
         queue_per_neighbour: u16 = params::QUEUE_PER_NEIGHBOUR as u16, Within(1, 1024);
         /// Retries of a unicast frame after the first attempt.
         retries: u8 = 7, Within(0, 15);
-        /// Maximum number of frames to one neighbour in consecutive slots from one cell on (IEEE 802.15.4-2015
-        /// s7.2.1.3, Frame Pending; Contiki-NG: 32); 0 or 1 is one frame in a cell.
+        /// Maximum number of frames to one neighbour in consecutive slots, starting in one cell (IEEE 802.15.4-2015
+        /// s7.2.1.3, Frame Pending; Contiki-NG: 32); 0 or 1 means one frame in each cell.
         burst_frames: u8 = 0, Within(0, 32);
         /// Smallest back-off exponent in shared cells.
         be_min: u8 = 1, Within(0, 8);
@@ -45,7 +45,7 @@ section! {
         hopping: Hopping = Hopping::Sixteen, Any;
         /// Time between two enhanced beacons of a node.
         eb_period: Duration = Duration::from_secs(16), Within(MS * 100, HOUR);
-        /// Factor f: a node sends beacons and broadcasts in at most one of f (neighbours + 1) minimal cells (RFC 9033 s2); 0 is no bound.
+        /// Factor f: a node sends beacons and broadcasts in at most one of f (neighbours + 1) minimal cells (RFC 9033 s2); 0 means no bound.
         broadcast_spacing: u8 = params::BROADCAST_SPACING, Within(0, 16);
         /// Silence of the time source after which a node sends a frame to resynchronise.
         keepalive: Duration = Duration::from_secs(12), Within(SECOND, HOUR);

@@ -26,11 +26,11 @@ section! {
 section! {
     /// Currents of the radio in milliamperes (CC2538 data sheet).
     Energy {
-        /// While sending.
+        /// Current while sending, in milliamperes.
         tx_ma: f64 = 24.0, Within(0.0, 1e6);
-        /// While receiving or listening.
+        /// Current while receiving or listening.
         rx_ma: f64 = 20.0, Within(0.0, 1e6);
-        /// While the radio is off.
+        /// Current while the radio is off.
         sleep_ma: f64 = 0.0013, Within(0.0, 1e6);
     }
 }
@@ -42,7 +42,7 @@ section! {
         reassembly_buffers: u16 = 4, Within(1, 256);
         /// Datagrams that the root reassembles at a time; if unset, as in other nodes (Lenders et al. 2021: 16 at the sink, 1 elsewhere).
         root_reassembly_buffers: Option<u16> = None, Within(1, 256);
-        /// Octets of all datagrams that one node reassembles at a time (ours: two packets of the minimum MTU).
+        /// Total octets of the datagrams that one node reassembles at a time (ours: two packets of the minimum MTU).
         reassembly_octets: u32 = 2560, Within(80, 1_000_000);
         /// Datagrams that one node sends in fragments at a time (Lenders et al. 2021: 64, and 4 in its second study).
         fragmentation_buffers: u16 = 8, Within(1, 1024);

@@ -68,7 +68,7 @@ section! {
     Head {
         /// Name in reports.
         name: String = String::new(), NotEmpty;
-        /// One sentence on what it is for.
+        /// One sentence about the purpose of the scenario.
         description: String = String::new(), Any;
         /// Simulated time of a run.
         duration: Duration = Duration::from_secs(3600), Within(Duration::from_secs(1), Duration::from_secs(31 * 86_400));

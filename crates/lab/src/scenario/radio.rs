@@ -23,7 +23,7 @@ pub struct Radio {
     pub wifi_load_mbps: Option<f64>,
     /// `[[radio.wifi]]`: Wi-Fi stations.
     pub wifi: Vec<Wifi>,
-    /// `[[radio.burst]]`: disturbances that come and go on given channels.
+    /// `[[radio.burst]]`: bursts of interference on given channels.
     pub burst: Vec<Burst>,
 }
 
@@ -32,7 +32,7 @@ impl Section for Radio {
         let mut keys = <Choice<dyn Medium> as Section>::keys(rows);
         keys.push(Key::new::<Option<f64>>(LOAD, &None, &LOAD_BOUND, LOAD_MEANING, rows));
         keys.push(Key::sections("wifi", "Wi-Fi stations."));
-        keys.push(Key::sections("burst", "Disturbances that come and go on given channels."));
+        keys.push(Key::sections("burst", "Bursts of interference on given channels."));
         keys
     }
     fn read(cursor: &mut Cursor<'_, '_>) -> Self {
@@ -56,19 +56,19 @@ section! {
     Wifi {
         /// Its channel; it covers 22 MHz, about four channels of IEEE 802.15.4.
         channel: u8 = 6, Within(1, 13);
-        /// Share of time that it sends, in occupations of 1.5 ms; without effect if `load_mbps` is set.
+        /// Share of time in which the station sends, in bursts of 1.5 ms; without effect if `load_mbps` is set.
         duty_cycle: f64 = 0.1, Within(0.0, 1.0);
-        /// UDP throughput of an IEEE 802.11g sender at 54 Mbit/s: one frame of 1470 octets and its acknowledgement, 288 us, in each period.
+        /// UDP throughput of an IEEE 802.11g sender at 54 Mbit/s. Each period has one frame of 1470 octets and its acknowledgement, 288 us.
         load_mbps: Option<f64> = None, Within(0.0, WIFI_LOAD_MAX_MBPS);
-        /// Time at which it starts to send.
+        /// Time at which the station starts to send.
         start: Duration = Duration::ZERO, Within(Duration::ZERO, Duration::from_secs(86_400));
-        /// Mean time for which it sends before it pauses, exponentially distributed; without it, the station never pauses.
+        /// Mean time for which the station sends before it pauses, exponentially distributed; without it, the station never pauses.
         on: Option<Duration> = None, Within(Duration::from_millis(1), Duration::from_secs(86_400));
         /// Mean duration of a pause; requires `on`, and `on` requires it.
         off: Option<Duration> = None, Within(Duration::from_millis(1), Duration::from_secs(86_400));
-        /// Power that each node receives from it, within one channel of IEEE 802.15.4; without effect if it has a position.
+        /// Power that each node receives from the station, within one channel of IEEE 802.15.4; without effect if the station has a position.
         power_dbm: f64 = -80.0, Within(-150.0, 0.0);
-        /// Its position; the path loss then determines what each node receives of `tx_power_dbm`.
+        /// Position of the station. Each node then receives `tx_power_dbm` minus the path loss.
         x_m: Option<f64> = None, Within(-1e6, 1e6);
         /// The other coordinate of the position.
         y_m: Option<f64> = None, Within(-1e6, 1e6);
@@ -89,13 +89,13 @@ impl Wifi {
 section! {
     /// A disturbance that comes and goes (Gilbert-Elliott).
     Burst {
-        /// The channel of IEEE 802.15.4 that it hits.
+        /// Disturbed channel of IEEE 802.15.4.
         channel: u8 = 26, Within(11, 26);
-        /// Mean time that it lasts.
+        /// Mean duration of a burst.
         on: Duration = Duration::from_millis(500), Within(Duration::from_millis(1), Duration::from_secs(86_400));
-        /// Mean time between two.
+        /// Mean time between two bursts.
         off: Duration = Duration::from_millis(4500), Within(Duration::from_millis(1), Duration::from_secs(86_400));
-        /// Power that each node receives from it while it lasts.
+        /// Power that each node receives during a burst.
         power_dbm: f64 = -80.0, Within(-150.0, 0.0);
     }
 }

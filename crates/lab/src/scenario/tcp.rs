@@ -25,7 +25,7 @@ choice! {
 }
 
 choice! {
-    /// When the first request leaves on a new connection.
+    /// When a client sends the first request on a new connection.
     Csm {
         /// After the CSM of the peer has arrived, as in libcoap.
         Wait = "wait",
@@ -43,11 +43,11 @@ section! {
         window: &'static Row<dyn Window> = &newreno::ROW, Any;
         /// Whether nodes offer selective acknowledgements (RFC 2018); by default as in the profile.
         sack: Option<bool> = None, Any;
-        /// When the first request leaves on a new connection.
+        /// When a client sends the first request on a new connection.
         csm: Csm = Csm::Wait, Any;
         /// Maximum number of connections of a node.
         connections: u16 = params::STREAMS_MAX as u16, Within(1, 16_384);
-        /// Maximum number of connections of a node with one address.
+        /// Maximum number of connections between a node and one address.
         connections_per_address: u16 = params::STREAMS_PER_ADDRESS as u16, Within(1, 16_384);
         /// Time to wait for a response, and for the CSM of the peer (RFC 7252 s4.8.2: 247 s).
         response_timeout: Duration = EXCHANGE_LIFETIME, Within(SECOND, Duration::from_secs(86_400));

@@ -351,7 +351,7 @@ fn a_commented_scenario_says_what_keys_mean_and_reads_back() {
         parse("name = \"x\"\n[coap]\ncongestion = \"6cocoa\"\n[cocoa]\nk_weak = 1\n", &[]);
     let text = scenario.to_commented_toml();
     for line in [
-        "rows = 5  # Rows.\n",
+        "rows = 5  # Number of rows.\n",
         "medium = \"mrm\"  # Cooja's multi-path medium, direct ray.\n",
         "tx_power_dbm = 0.0  # Sending power (-60 to 40 dBm; a Cooja mote always sends at 0 dBm).\n",
         "congestion = \"6cocoa\"  # Congestion control. CoCoA tuned for 6TiSCH (Righetti et al. 2023).\n",
@@ -439,7 +439,7 @@ fn what_needs_a_tree_says_so_and_a_tree_says_what_is_wrong_with_it() {
             "name = \"x\"\nroutes = \"static\"\n".to_owned(),
             "routes: \"static\" takes the routes of a tree",
         ),
-        (format!("name = \"x\"\n{links}"), "medium \"links\" is one of a tree"),
+        (format!("name = \"x\"\n{links}"), "medium \"links\" needs a tree"),
         (
             tree(""),
             "topology.parents is missing: it must be a list of whole numbers, 1 to 4095 of them",

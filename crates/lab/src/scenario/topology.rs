@@ -10,15 +10,15 @@ use lowmesh_units::NodeId;
 pub const NODES_MAX: u16 = 4096;
 
 variants! {
-    /// Where the nodes stand.
+    /// Where the nodes are.
     Topology by "kind" {
-        /// Rows and columns; the root stands in a corner.
+        /// Rows and columns; the root is in a corner.
         "grid" => Grid,
-        /// One after the other; the root stands at an end.
+        /// A line of nodes; the root is at one end.
         "line" => Line,
-        /// A circle round the root.
+        /// A circle around the root.
         "star" => Star,
-        /// Random positions in a square, so that each node has enough good links.
+        /// Random positions in a square; each node has enough good links.
         "random" => Random,
         /// Positions from a file.
         "positions" => Positions,
@@ -49,7 +49,7 @@ const ADDRESSES_MEANING: &str = "EUI-64s of the nodes.";
 /// The section: where nodes stand and which addresses they have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placed {
-    /// Where the nodes stand.
+    /// Where the nodes are.
     pub topology: Topology,
     /// EUI-64s of the nodes.
     pub addresses: Addresses,
@@ -76,9 +76,9 @@ impl Section for Placed {
 section! {
     /// A grid.
     Grid {
-        /// Rows.
+        /// Number of rows.
         rows: u16 = 5, Within(1, 100);
-        /// Nodes in a row.
+        /// Number of nodes in a row.
         cols: u16 = 5, Within(1, 100);
         /// Distance between neighbours in a row or column, in metres (Righetti et al. 2023: 33 m).
         spacing_m: f64 = 33.0, Within(0.1, 100_000.0);
@@ -88,7 +88,7 @@ section! {
 section! {
     /// A line.
     Line {
-        /// Nodes, with the root.
+        /// Number of nodes, including the root.
         nodes: u16 = 5, Within(1, NODES_MAX);
         /// Distance between neighbours, in metres.
         spacing_m: f64 = 33.0, Within(0.1, 100_000.0);
@@ -98,7 +98,7 @@ section! {
 section! {
     /// A star.
     Star {
-        /// Nodes, with the root.
+        /// Number of nodes, including the root.
         nodes: u16 = 10, Within(1, NODES_MAX);
         /// Distance from the root, in metres.
         radius_m: f64 = 20.0, Within(0.1, 100_000.0);
@@ -108,7 +108,7 @@ section! {
 section! {
     /// A random square, by the rule of the 6TiSCH Simulator: each node has three good neighbours.
     Random {
-        /// Nodes, with the root.
+        /// Number of nodes, including the root.
         nodes: u16 = 26, Within(2, NODES_MAX);
         /// Side of the square, in metres (6TiSCH Simulator: 2 km).
         side_m: f64 = 2000.0, Within(1.0, 1_000_000.0);
@@ -145,7 +145,7 @@ impl Places {
 section! {
     /// Nodes without places.
     Table {
-        /// Nodes, with the root; by default as many as the radio's table has.
+        /// Number of nodes, including the root; by default the number in the radio's table.
         nodes: Option<u16> = None, Within(1, NODES_MAX);
     }
 }
@@ -161,7 +161,7 @@ section! {
         x_m: Vec<f64> = Vec::new(), Each(-100_000.0, 100_000.0);
         /// Positions on the second axis, as many as on the first.
         y_m: Vec<f64> = Vec::new(), Each(-100_000.0, 100_000.0);
-        /// Heights, as many; none if all nodes are level.
+        /// Heights, as many as positions; if unset, all nodes have the same height.
         z_m: Vec<f64> = Vec::new(), Each(-100_000.0, 100_000.0);
         /// Delivery ratio of the link of node 1, 2, ... to its parent; if unset, `radio.pdr`.
         pdr: Vec<f64> = Vec::new(), Each(0.0, 1.0);

@@ -35,7 +35,7 @@ section! {
         /// Maximum number of requests that wait in the application (Righetti et al. 2023, table 1: 32); over TCP they wait
         /// for the connection.
         queue: u16 = 32, Within(0, 4096);
-        /// Largest blocks of a body (RFC 7959 s2.2), octets: a power of two.
+        /// Largest block of a body (RFC 7959 s2.2), in octets: a power of two.
         block: u16 = 1024, Within(16, 1024);
         /// Whether requests and responses are protected with OSCORE (RFC 8613), with a context of the root for each node.
         oscore: bool = false, Any;
@@ -115,8 +115,8 @@ section! {
         silent: Vec<u16> = Vec::new(), Any;
         /// Number of clients with `application = "fetch"`: the first nodes that are not silent; if unset, all nodes.
         clients: Option<u16> = None, Within(1, 4096);
-        /// Maximum number of requests of a node from the oldest open one to the newest; further readings are skipped. If
-        /// unset, the endpoint gets every reading.
+        /// Maximum span from the oldest open request of a node to its newest, in requests; the node skips readings beyond
+        /// it. If unset, the endpoint gets every reading.
         window: Option<u16> = None, Within(1, 4096);
         /// Which border router receives the readings.
         collector: Collector = Collector::Own, Any;

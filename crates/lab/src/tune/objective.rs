@@ -37,7 +37,7 @@ impl Objective {
             Self::Weighted => "weighted",
         }
     }
-    /// Whether less is better.
+    /// Whether a lower value is better.
     pub const fn falls(self) -> bool {
         matches!(self, Self::DelayP95)
     }
@@ -55,7 +55,7 @@ impl Objective {
             Self::Weighted => tdr - HALVING_WORTH * libm::log2(delay_ms.max(1.0) / 1000.0),
         }
     }
-    /// How much better `ours` is than `theirs`; positive is better whichever way the objective goes.
+    /// How much better `ours` is than `theirs`; positive means better for every objective.
     pub fn gain(self, ours: f64, theirs: f64) -> f64 {
         if self.falls() { theirs - ours } else { ours - theirs }
     }

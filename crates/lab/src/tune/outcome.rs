@@ -56,7 +56,7 @@ pub struct Compared {
     pub gain: Option<Gain>,
 }
 
-/// The winner less another set, paired by seed.
+/// The winner minus another set, paired by seed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gain {
     /// In the objective, positive where the winner is better.
@@ -67,7 +67,7 @@ pub struct Gain {
     pub delay_p95_ms: Option<Estimate>,
 }
 
-/// What a paired comparison says.
+/// The result of a paired comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -169,7 +169,7 @@ impl Tuned {
         }
     }
 
-    /// In one sentence whether the search was worth it.
+    /// One sentence on whether the search was worth it.
     pub fn conclusion(&self) -> String {
         if let Some(name) = self.best.published {
             return format!("no set did better in the search than `{name}`, which was not tuned");

@@ -64,7 +64,7 @@ impl Candidate {
         let values = self.values.iter().map(|(key, value)| (key.as_str(), literal(value)));
         timer.into_iter().chain(values)
     }
-    /// What to write into a scenario to have it.
+    /// The TOML that sets this candidate in a scenario.
     pub fn to_toml(&self) -> String {
         let (mut text, mut open) = (String::new(), "");
         for (path, value) in self.settings() {
@@ -78,7 +78,7 @@ impl Candidate {
         }
         text
     }
-    /// The same as values of `--set`.
+    /// The same as flags of `--set`.
     pub fn flags(&self) -> Vec<String> {
         let flag = |(key, value): (&str, String)| format!("{key}={}", value.trim_matches('"'));
         self.settings().map(flag).collect()

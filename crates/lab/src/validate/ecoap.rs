@@ -42,7 +42,7 @@ pub struct FigureError {
     pub factor: f64,
 }
 
-/// The model beside the measurements.
+/// The model next to the measurements.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Validation {
     /// Every condition, by algorithm and period.
@@ -60,7 +60,7 @@ pub struct Validation {
     pub folds: Vec<Fold>,
 }
 
-/// Why nothing could be compared.
+/// Why the comparison failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The folder of measurements cannot be read.

@@ -43,7 +43,7 @@ pub static ROW: Row<dyn Engine> = Row {
             TIME_MAX,
             "Longest interval of data messages",
         )
-        .source("RFC 7731 s5.4, the shortest one"),
+        .source("RFC 7731 s5.4: equal to the shortest interval"),
         Parameter::whole(
             "data_k",
             DATA_REDUNDANCY,

@@ -18,7 +18,7 @@ use crate::peer::Peer;
 use crate::tap::Tap;
 use crate::tls::TlsClient;
 
-/// How a client asks. Everything has a default that suits a public server.
+/// The settings of a client. Everything has a default that suits a public server.
 #[derive(Clone, Debug, Default)]
 pub struct Builder(Settings);
 
@@ -29,7 +29,7 @@ impl Builder {
         self.0.congestion = Some(congestion);
         self
     }
-    /// The pre-shared key for `coaps`, and the identity that says which it is.
+    /// The pre-shared key for `coaps`, and its identity.
     pub fn key(mut self, identity: &[u8], key: &[u8]) -> Self {
         self.0.key = Some(Key { identity: identity.to_vec(), key: Zeroizing::new(key.to_vec()) });
         self
@@ -62,7 +62,7 @@ impl Builder {
         self.0.block = Some(exponent);
         self
     }
-    /// The client's own address and port over UDP and DTLS; any, unless it is said.
+    /// The client's own address and port over UDP and DTLS; any by default.
     pub fn local(mut self, address: SocketAddr) -> Self {
         self.0.local = Some(address);
         self
@@ -73,7 +73,7 @@ impl Builder {
         self.0.groups = Some((interface, hops));
         self
     }
-    /// How long an answer is waited for unless a request says otherwise: [`params::PATIENCE`](crate::params::PATIENCE).
+    /// The time to wait for a response unless a request sets its own: [`params::PATIENCE`](crate::params::PATIENCE).
     pub fn patience(mut self, patience: Duration) -> Self {
         self.0.patience = patience;
         self
@@ -89,7 +89,7 @@ impl Builder {
         self.0.connection = limits;
         self
     }
-    /// Connections at once; a request that needs one more fails.
+    /// The number of simultaneous connections; a request that needs one more fails.
     pub fn connections_max(mut self, connections_max: usize) -> Self {
         self.0.connections_max = connections_max;
         self
@@ -100,17 +100,17 @@ impl Builder {
         self.0.host = limits;
         self
     }
-    /// Shows everything that endpoints say, as for a log.
+    /// Sets a function that gets every event of the endpoints, for example for a log.
     pub fn watch(mut self, watch: impl Fn(&Output<Peer>) + Send + Sync + 'static) -> Self {
         self.0.watcher = Some(Watcher(Arc::new(watch)));
         self
     }
-    /// Shows every message that comes and goes.
+    /// Sets a function that gets every message.
     pub fn tap(mut self, tap: Tap) -> Self {
         self.0.tap = Some(tap);
         self
     }
-    /// The client. It opens a socket or a connection when it is asked for something there.
+    /// Builds the client. It opens a socket or a connection when it is asked for something there.
     pub fn build(self) -> Result<Client, Error> {
         let settings = self.0.resolved();
         settings.datagrams.check()?;

@@ -16,7 +16,7 @@ use crate::resolve::ResolveError;
 use crate::stream_transport::ConnectError;
 use crate::udp::BindError;
 
-/// Why a request came to nothing.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// What should be a URI is none.
@@ -60,7 +60,7 @@ pub enum Error {
     #[error("{0} is a group, from which many answers may come")]
     Group(IpAddr),
     /// There is no room for one more connection.
-    #[error("there are {0} connections already")]
+    #[error("{0} connections are already open")]
     Crowded(usize),
     /// One peer asked as a group.
     #[error("{0} is not a group")]
@@ -120,7 +120,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What would help, for people.
+    /// A hint for the user.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Uri { .. } => "write it as in coap://[::1]/hello",
@@ -172,7 +172,7 @@ impl Error {
 }
 
 impl Response {
-    /// The answer, if it is none of 4.xx and 5.xx.
+    /// The response, unless its code is 4.xx or 5.xx.
     pub fn ok(self) -> Result<Self, Error> {
         match self.code().class() {
             Class::ClientError | Class::ServerError => Err(Error::Answer(Box::new(self))),
@@ -186,7 +186,7 @@ fn unprotected(reason: &str) -> &'static str {
     if reason.contains("4.00") || reason.contains("verify") {
         "are master_secret, master_salt and id_context the same at both ends?"
     } else if reason.contains("Replay") {
-        "was the state beside the context's file restored or copied? make new keys"
+        "was the state next to the context's file restored or copied? make new keys"
     } else {
         "does the server have this context, with sender and recipient exchanged?"
     }

@@ -13,7 +13,8 @@ use super::error::Error;
 use super::mailbox::{Item, Mailbox};
 use super::response::Response;
 
-/// A request under way, step by step, for a caller that wants more than its answer. Dropping it before its end cancels it.
+/// A request in progress, step by step, for a caller that needs more than the response. Dropping it before its end
+/// cancels it.
 #[derive(Debug)]
 pub struct Exchange {
     handle: Handle,
@@ -79,12 +80,12 @@ impl Exchange {
         // The task that has the transport has ended it already.
         let _ended = self.commands.send(Command::GiveUp(self.handle, wait)).await;
     }
-    /// Sends a request to a group once more, and takes answers for `wait` from now on (RFC 10020 s3.1.3). Nothing happens if
-    /// it is over.
+    /// Sends a request to a group again, and accepts responses for `wait` from now on (RFC 10020 s3.1.3). Nothing
+    /// happens if it is over.
     pub async fn repeat(&self, repetition: Repetition, wait: Duration) {
         let _ended = self.commands.send(Command::Repeat(self.handle, repetition, wait)).await;
     }
-    /// Tells the server that it need not go on (RFC 7641 s3.6); its answer is the last thing that comes.
+    /// Ends the observation at the server (RFC 7641 s3.6); its response is the last event.
     pub async fn deregister(&self) {
         let _ended = self.commands.send(Command::Deregister(self.handle)).await;
     }

@@ -71,7 +71,7 @@ pub use request::Request;
 pub use response::Response;
 use settings::Settings;
 
-/// Asks servers. A clone is another hand on the same sockets and connections.
+/// A CoAP client. A clone uses the same sockets and connections.
 #[derive(Clone, Debug)]
 pub struct Client(Arc<Inner>);
 
@@ -92,7 +92,7 @@ pub struct Pong {
     pub retransmissions: u8,
 }
 
-/// What can be a URI.
+/// A type that can be converted to a URI.
 pub trait IntoUri {
     /// The URI, if it is one.
     fn into_uri(self) -> Result<Uri, Error>;
@@ -130,62 +130,62 @@ pub async fn address(uri: impl IntoUri) -> Result<SocketAddr, Error> {
     Ok(*addresses.first().expect("a host that resolves has an address"))
 }
 
-/// GET, by a client that is made for it.
+/// Sends a GET request.
 pub async fn get(uri: impl IntoUri) -> Result<Response, Error> {
     let client = Client::builder().build()?;
     client.get(uri).await
 }
 
-/// POST, by a client that is made for it.
+/// Sends a POST request.
 pub async fn post(uri: impl IntoUri, payload: impl Into<Vec<u8>>) -> Result<Response, Error> {
     let client = Client::builder().build()?;
     client.post(uri).payload(payload).await
 }
 
-/// PUT, by a client that is made for it.
+/// Sends a PUT request.
 pub async fn put(uri: impl IntoUri, payload: impl Into<Vec<u8>>) -> Result<Response, Error> {
     let client = Client::builder().build()?;
     client.put(uri).payload(payload).await
 }
 
 impl Client {
-    /// How it is to ask.
+    /// Returns a builder with the default settings.
     pub fn builder() -> Builder {
         Builder::default()
     }
-    /// Asks for a resource.
+    /// Sends a GET request.
     pub fn get(&self, uri: impl IntoUri) -> Request<'_> {
         self.request(Code::GET, uri)
     }
-    /// Gives something to a resource to work on.
+    /// Sends a POST request.
     pub fn post(&self, uri: impl IntoUri) -> Request<'_> {
         self.request(Code::POST, uri)
     }
-    /// Puts a resource at its place.
+    /// Sends a PUT request.
     pub fn put(&self, uri: impl IntoUri) -> Request<'_> {
         self.request(Code::PUT, uri)
     }
-    /// Removes a resource.
+    /// Sends a DELETE request.
     pub fn delete(&self, uri: impl IntoUri) -> Request<'_> {
         self.request(Code::DELETE, uri)
     }
-    /// Asks for a part of a resource (RFC 8132).
+    /// Sends a FETCH request for a part of a resource (RFC 8132).
     pub fn fetch(&self, uri: impl IntoUri) -> Request<'_> {
         self.request(Code::FETCH, uri)
     }
-    /// Changes a part of a resource (RFC 8132).
+    /// Sends a PATCH request, which changes a part of a resource (RFC 8132).
     pub fn patch(&self, uri: impl IntoUri) -> Request<'_> {
         self.request(Code::PATCH, uri)
     }
-    /// Changes a part of a resource, where twice is as good as once (RFC 8132).
+    /// Sends an iPATCH request, an idempotent change of a part of a resource (RFC 8132).
     pub fn ipatch(&self, uri: impl IntoUri) -> Request<'_> {
         self.request(Code::IPATCH, uri)
     }
-    /// Any method.
+    /// Sends a request with any method.
     pub fn request(&self, method: Code, uri: impl IntoUri) -> Request<'_> {
         Request::new(self, method, uri)
     }
-    /// Whether somebody is at the host of a URI (RFC 7252 s4.3, RFC 8323 s5.4), within the client's patience.
+    /// Checks whether the host of a URI responds (RFC 7252 s4.3, RFC 8323 s5.4), within the client's patience.
     pub async fn ping(&self, uri: impl IntoUri) -> Result<Pong, Error> {
         let mut exchange = self.begin(&uri.into_uri()?, None, Operation::Ping).await?;
         let pong = async |exchange: &mut Exchange| {
@@ -198,18 +198,19 @@ impl Client {
         };
         exchange.within(self.0.settings.patience, pong).await
     }
-    /// How its sockets for UDP and DTLS stand, and what congestion control believes of every peer there. Connections are reports without numbers.
+    /// The state of its sockets for UDP and DTLS, and of congestion control for each peer. Connections are reports
+    /// without numbers.
     pub async fn reports(&self) -> Vec<Report> {
         let (tell, told) = mpsc::unbounded_channel();
         self.0.pool.inspect(&tell);
         drop(tell);
         gathered(told).await
     }
-    /// The same as Prometheus reads it.
+    /// The same state as text for Prometheus.
     pub async fn metrics(&self) -> String {
         endpoints(&self.reports().await)
     }
-    /// Ends what is idle, waits for what is still under way, and keeps the state of security contexts.
+    /// Closes idle transports, waits for requests in progress, and stores the state of security contexts.
     pub async fn close(self) -> Result<(), Error> {
         self.0.pool.close().await;
         if let Some(contexts) = &self.0.settings.contexts {
@@ -218,8 +219,8 @@ impl Client {
         Ok(())
     }
 
-    /// Gives the host of a URI a congestion control of its own, over UDP or DTLS; `None` gives it that of the client again.
-    /// What has been learned about it so far is forgotten.
+    /// Gives the host of a URI its own congestion control, over UDP or DTLS; `None` restores that of the client. What
+    /// has been learned about it so far is forgotten.
     pub async fn choose_congestion_control(
         &self,
         uri: impl IntoUri,

@@ -28,7 +28,7 @@ impl Observation {
             None => self.exchange.answer().await.map(|answer| answer.and_then(Response::ok)),
         }
     }
-    /// Tells the server that nobody observes any more, and waits a little for its answer.
+    /// Ends the observation at the server or the group, and waits a short time for the response.
     pub async fn end(self) {
         deregister(self.exchange).await;
     }

@@ -18,7 +18,7 @@ use super::pool::origin;
 use super::response::Response;
 use super::{Client, IntoUri};
 
-/// A request, until it is awaited.
+/// A request; awaiting it sends it.
 #[derive(Debug)]
 #[must_use = "a request leaves when it is awaited"]
 pub struct Request<'c> {
@@ -44,15 +44,15 @@ impl<'c> Request<'c> {
         self.message.payload = payload.into();
         self
     }
-    /// What the body is (Content-Format).
+    /// The Content-Format of the payload.
     pub fn format(self, format: ContentFormat) -> Self {
         self.number(OptionNumber::CONTENT_FORMAT, format.0.into())
     }
-    /// What the answer should be (Accept).
+    /// The accepted format of the response (Accept).
     pub fn accept(self, format: ContentFormat) -> Self {
         self.number(OptionNumber::ACCEPT, format.0.into())
     }
-    /// One more option.
+    /// Adds an option.
     pub fn option(mut self, number: OptionNumber, value: &[u8]) -> Self {
         self.message.options.insert(number, value);
         self
@@ -61,16 +61,16 @@ impl<'c> Request<'c> {
         self.message.options.set_uint(option, value);
         self
     }
-    /// Without acknowledgement, and without retransmission (NON).
+    /// Sends the request as NON, without acknowledgement and retransmission.
     pub fn non_confirmable(mut self) -> Self {
         self.message.confirmable = false;
         self
     }
-    /// How long the answer is waited for.
+    /// The time to wait for the response.
     pub fn within(self, patience: Duration) -> Self {
         Self { patience, ..self }
     }
-    /// Asks a forward proxy for it (RFC 7252 s5.7.2).
+    /// Sends the request through a forward proxy (RFC 7252 s5.7.2).
     pub fn via(mut self, proxy: impl IntoUri) -> Self {
         if let Ok(target) = &self.next_hop {
             // RFC 7252 s5.10.2: Proxy-Uri stands alone, without Uri-Host, Uri-Port, Uri-Path, Uri-Query.
@@ -99,13 +99,14 @@ impl<'c> Request<'c> {
         self
     }
 
-    /// Sends it and waits for the answer, whatever its code says. The same as awaiting the request.
+    /// Sends the request and returns the response with any code. The same as awaiting the request.
     pub async fn send(self) -> Result<Response, Error> {
         let patience = self.patience;
         let mut exchange = self.exchange(Operation::Request).await?;
         exchange.answer_within(patience).await?.ok_or(Error::Unwanted)
     }
-    /// Sends it to a group and takes the answers that come within `wait` (RFC 7252 s8.2); no member is no answer.
+    /// Sends the request to a group and returns the responses that arrive within `wait` (RFC 7252 s8.2); no response is
+    /// an error.
     pub async fn gather(self, wait: Duration) -> Result<Vec<Response>, Error> {
         let mut exchange = self.begin_group(wait).await?;
         let mut answers = Vec::new();
@@ -114,11 +115,12 @@ impl<'c> Request<'c> {
         }
         Ok(answers)
     }
-    /// Sends it to a group; each answer is a `GroupResponse` of the exchange, and after `wait` comes `Over`.
+    /// Sends the request to a group; each response is a `GroupResponse` of the exchange, and `Over` follows after
+    /// `wait`.
     pub async fn begin_group(self, wait: Duration) -> Result<Exchange, Error> {
         self.exchange(|message| Operation::Group(message, wait)).await
     }
-    /// Sends it, and leaves what comes to the caller, step by step.
+    /// Sends the request and returns its events step by step.
     pub async fn begin(self) -> Result<Exchange, Error> {
         self.exchange(Operation::Request).await
     }

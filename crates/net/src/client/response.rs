@@ -8,7 +8,7 @@ use lowmesh_wire::coap::{Class, Code, ContentFormat, Message, OptionNumber};
 
 use crate::peer::Peer;
 
-/// An answer, whatever its code says.
+/// A response with any code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
     /// The peer that answers.
@@ -40,15 +40,15 @@ impl Response {
     pub const fn code(&self) -> Code {
         self.message.code
     }
-    /// The body.
+    /// The payload.
     pub fn payload(&self) -> &[u8] {
         &self.message.payload
     }
-    /// The body as text, with a replacement character for what is not UTF-8.
+    /// The payload as text, with replacement characters for invalid UTF-8.
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(&self.message.payload)
     }
-    /// What the body is (RFC 7252 s5.10.3), if the server says so.
+    /// The Content-Format (RFC 7252 s5.10.3), if the response has one.
     pub fn format(&self) -> Option<ContentFormat> {
         let number = self.message.options.get_uint(OptionNumber::CONTENT_FORMAT)?;
         u16::try_from(number).ok().map(ContentFormat)

@@ -34,7 +34,7 @@ impl Keys {
     pub fn new() -> Self {
         Self::default()
     }
-    /// The same with one more.
+    /// The same with one more key.
     pub fn with(mut self, identity: &[u8], key: &[u8]) -> Result<Self, KeyError> {
         if identity.len() > IDENTITY_LEN_MAX {
             return Err(KeyError::Identity);

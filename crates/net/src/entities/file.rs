@@ -23,7 +23,7 @@ use crate::params::GROUPS_STATE_MIN;
 const HEAD: &str = "lowmesh-groups 1";
 const STEP: &str = "step";
 
-/// A [`Store`] in a file, which is locked as long as the store is there.
+/// A [`Store`] in a file, which is locked as long as the store exists.
 #[derive(Debug)]
 pub struct FileStore {
     path: PathBuf,
@@ -38,7 +38,7 @@ pub struct FileStore {
 }
 
 impl FileStore {
-    /// Opens a file, which is made if it is not there.
+    /// Opens a file, and creates it if it does not exist.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let path = path.as_ref().to_owned();
         let failed = |error: &dyn std::fmt::Display| {

@@ -60,7 +60,7 @@ enum Event {
     Deadline,
 }
 
-/// Puts the resources of a manager on a server. The future runs the manager, and ends when the server is gone.
+/// Adds the resources of a manager to a server. The future runs the manager, and ends when the server is gone.
 pub fn serve(
     server: &mut Server,
     manager: Manager,

@@ -22,7 +22,7 @@ use super::stored::{AfterLoss, StoredContext};
 use crate::clock::fresh_octets;
 use crate::params::LOSSES_MAX;
 
-/// Contexts whose changing parts are in files. A clone is another hand on the same ones: two transports with one
+/// Security contexts whose state is stored in files. A clone is another hand on the same ones: two transports with one
 /// context must count with one sequence number.
 #[derive(Clone, Debug, Default)]
 pub struct Contexts(Arc<Mutex<Inner>>);
@@ -38,7 +38,7 @@ struct Inner {
 }
 
 impl Contexts {
-    /// Those of a file in the syntax of libcoap (coap-oscore-conf(5)); one for each recipient in it.
+    /// Opens the contexts of a file in libcoap's format (coap-oscore-conf(5)); one for each recipient in the file.
     ///
     /// What changes of each is kept beside it: of `keys.conf` with the sender `01` and the recipient `02` in
     /// `keys.conf.01-02.state`. Relative paths and symbolic links to one file lead to one state and one lock.
@@ -87,8 +87,8 @@ impl Contexts {
         }
         Self(Arc::new(Mutex::new(Inner { all: sharing, ..Inner::default() })))
     }
-    /// Adds the group of a file (RFC 10021; see [`lowmesh_oscore::group::Configuration`]); its number. What changes is kept
-    /// beside it, of `floor.conf` with the sender `01` in `floor.conf.01-group.state`.
+    /// Adds the group of a file (RFC 10021; see [`lowmesh_oscore::group::Configuration`]), and returns its number. What
+    /// changes is kept beside it, of `floor.conf` with the sender `01` in `floor.conf.01-group.state`.
     pub fn add_group(&self, path: &Path) -> Result<usize, OpenError> {
         let group = StoredGroup::open(path)?;
         let mut inner = self.lock();
@@ -104,7 +104,7 @@ impl Contexts {
     pub fn members(&self, group: usize) -> Vec<Identity> {
         self.lock().groups.get(group).map_or_else(Vec::new, |one| one.group().members().collect())
     }
-    /// How many there are, without groups.
+    /// The number of contexts, without groups.
     pub fn len(&self) -> usize {
         self.lock().all.len()
     }
@@ -116,8 +116,8 @@ impl Contexts {
     pub fn take_refusal(&self) -> Option<String> {
         self.lock().refusals.pop_front()
     }
-    /// The orderly end: stores the windows too, so that nothing is challenged after the next start. Nothing is
-    /// protected or opened afterwards, through no clone.
+    /// Shuts down cleanly: stores the replay windows too, so that nothing is challenged after the next start. Nothing
+    /// is protected or opened afterwards, through no clone.
     pub fn close(&self) -> Result<(), StoreError> {
         let (all, groups, lock) = {
             let mut inner = self.lock();

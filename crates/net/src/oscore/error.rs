@@ -7,7 +7,7 @@ use lowmesh_oscore::{ConfigurationError, group};
 
 use super::store::StoreError;
 
-/// A file of contexts that does not serve.
+/// A file of contexts that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another file has a group with the same Gid.

@@ -26,7 +26,7 @@ pub enum StoreError {
     )]
     Renewed(PathBuf),
     /// Its store cannot be read or written.
-    #[error("cannot keep the state of OSCORE in {}: {error}", path.display())]
+    #[error("cannot store the OSCORE state in {}: {error}", path.display())]
     File {
         /// The file.
         path: PathBuf,
@@ -52,7 +52,7 @@ pub enum StoreError {
     Protect(#[from] ProtectError),
 }
 
-/// A place for one short text, of which a crash never leaves a part.
+/// Storage for one short text, of which a crash never leaves a part.
 pub trait Store: fmt::Debug + Send {
     /// The place's name, for people.
     fn place(&self) -> &Path;

@@ -19,7 +19,7 @@ use zeroize::Zeroizing;
 use super::store::{FileStore, Store, StoreError};
 use crate::clock::fresh_octets;
 
-/// A security context whose changing part is in a [`Store`].
+/// A security context whose state is in a [`Store`].
 #[derive(Debug)]
 pub struct StoredContext {
     context: SecurityContext,
@@ -39,7 +39,7 @@ struct Renewing {
     stored: bool,
 }
 
-/// What becomes of a replay window that was lost in a crash.
+/// What happens after a replay window was lost in a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterLoss {
     /// The first request is challenged with an Echo option (RFC 8613 appendix B.1.2).
@@ -50,7 +50,7 @@ pub enum AfterLoss {
 }
 
 impl StoredContext {
-    /// Goes on with what is stored in the file `path`; without a file the context must never have been used.
+    /// Continues with the state in the file `path`; without a file the context must never have been used.
     pub fn open(
         context: SecurityContext,
         path: &Path,
@@ -58,7 +58,7 @@ impl StoredContext {
     ) -> Result<Self, StoreError> {
         Self::resume(context, Box::new(FileStore::open(path)?), after_loss)
     }
-    /// Goes on with what is stored; in an empty store the context must never have been used.
+    /// Continues with the stored state; if the store is empty, the context must never have been used.
     pub fn resume(
         context: SecurityContext,
         store: Box<dyn Store>,
@@ -104,7 +104,7 @@ impl StoredContext {
         }
         Ok(stored)
     }
-    /// The context, to look at.
+    /// The context, for reading.
     pub const fn context(&self) -> &SecurityContext {
         &self.context
     }
@@ -216,7 +216,7 @@ impl StoredContext {
             other => Ok(other?),
         }
     }
-    /// Stores the window too: nothing is lost.
+    /// Stores the replay window too, so that nothing is lost.
     pub fn close(mut self) -> Result<(), StoreError> {
         if self.is_in_memory_only() {
             return Ok(());

@@ -25,7 +25,7 @@ impl FromStr for Network {
 }
 
 impl Network {
-    /// True if the address is in it, in whichever form IPv6 writes an IPv4 address.
+    /// True if the range contains the address; IPv4 addresses in IPv6 form count too.
     pub fn contains(&self, address: IpAddr) -> bool {
         let mapped = match address {
             IpAddr::V4(address) => Some(IpAddr::V6(address.to_ipv6_mapped())),
@@ -56,7 +56,7 @@ impl Networks {
     }
 }
 
-/// Which clients may ask a proxy, and which targets it asks.
+/// Which clients may use a proxy, and which targets it contacts.
 ///
 /// | | by default | `allowed` | `denied` |
 /// |---|---|---|---|
@@ -79,7 +79,7 @@ impl Access {
         let Networks { allowed, .. } = &self.clients;
         !self.clients.denies(address) && (allowed.is_empty() || self.clients.allows(address))
     }
-    /// True if a target at this address is asked.
+    /// True if the proxy contacts a target at this address.
     pub fn admits_target(&self, address: IpAddr) -> bool {
         !self.targets.denies(address) && (self.targets.allows(address) || is_public(address))
     }

@@ -10,7 +10,7 @@ use crate::params::{
 };
 use crate::tls::TlsClient;
 
-/// How much a proxy takes on beyond what its server does.
+/// The limits of a proxy, in addition to those of its server.
 ///
 /// | bound | where | default | share |
 /// |---|---|---|---|

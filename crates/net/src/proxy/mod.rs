@@ -56,7 +56,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A forward proxy that is ready to ask.
+    /// A forward proxy.
     pub fn new(limits: ProxyLimits) -> Result<Self, ProxyError> {
         let cache = Mutex::new(Cache::of_origins(limits.cache_max, String::capacity));
         let observations = Observations::new(limits.observations_max);
@@ -64,18 +64,18 @@ impl Proxy {
         let upstream = Upstream::open(limits)?;
         Ok(Self { upstream, target: None, forwards: true, cache, observations, clock })
     }
-    /// Is a reverse proxy instead: all requests go to this target, whose path is put before theirs. One that names a target
-    /// of its own is answered with 5.05.
+    /// Makes it a reverse proxy: all requests go to this target, whose path precedes theirs. One that names a target of
+    /// its own is answered with 5.05.
     #[must_use]
     pub fn in_front_of(self, target: Uri) -> Self {
         Self { target: Some(target), forwards: false, ..self }
     }
-    /// Is a forward proxy too.
+    /// Makes it a forward proxy too.
     #[must_use]
     pub fn forwarding(self) -> Self {
         Self { forwards: true, ..self }
     }
-    /// Asks `coaps` targets too, all with this identity and its key.
+    /// Lets it contact `coaps` targets, all with this identity and its key.
     pub fn with_key(self, identity: &[u8], key: &[u8]) -> Result<Self, ProxyError> {
         Ok(Self { upstream: self.upstream.with_key(identity, key)?, ..self })
     }

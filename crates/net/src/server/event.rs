@@ -23,7 +23,7 @@ pub(crate) enum ServerEvent {
     Inspected(mpsc::UnboundedSender<Report>),
 }
 
-/// Says that resources have changed, from anywhere: from a handler, a task, a thread.
+/// Reports changes of resources, from a handler, a task or a thread.
 #[derive(Clone, Debug)]
 pub struct Changes(broadcast::Sender<ServerEvent>);
 
@@ -93,14 +93,14 @@ impl Metrics {
     pub(super) const fn new(changes: Changes, totals: Arc<Totals>) -> Self {
         Self { changes, totals }
     }
-    /// As Prometheus reads them.
+    /// The metrics as text for Prometheus.
     pub async fn text(&self) -> String {
         let (tell, told) = mpsc::unbounded_channel();
         self.changes.send(ServerEvent::Inspected(tell));
         let reports = gathered(told).await;
         metrics::text(self.totals.served(), &reports)
     }
-    /// The same as a resource.
+    /// The metrics as a resource.
     pub fn resource(&self) -> Resource<Handler> {
         let metrics = self.clone();
         let handler = Handler::later(move |_| {

@@ -12,7 +12,7 @@ use lowmesh_wire::coap::{Code, ContentFormat, Message, OptionNumber};
 
 use crate::peer::Peer;
 
-/// What a resource is asked: a whole request, whatever it came over and in how many blocks.
+/// A whole request to a resource, over any transport and from any number of blocks.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The client.
@@ -39,7 +39,7 @@ impl Request {
     pub fn payload(&self) -> &[u8] {
         &self.message.payload
     }
-    /// The segments of the path behind the resource's own: what a subtree is asked for.
+    /// The segments of the path after the resource's own path, for a subtree.
     pub fn below(&self) -> impl Iterator<Item = &[u8]> {
         self.values(OptionNumber::URI_PATH).skip(self.depth)
     }
@@ -47,11 +47,11 @@ impl Request {
     pub fn arguments(&self) -> impl Iterator<Item = &[u8]> {
         self.values(OptionNumber::URI_QUERY)
     }
-    /// The format of the payload, if the client says it.
+    /// The format of the payload, if the request has one.
     pub fn format(&self) -> Option<ContentFormat> {
         content_format(&self.message.options)
     }
-    /// The format that the client wants, if it says it.
+    /// The format that the client accepts, if the request has one.
     pub fn accept(&self) -> Option<ContentFormat> {
         let number = self.message.options.get_uint(OptionNumber::ACCEPT)?;
         u16::try_from(number).ok().map(ContentFormat)
@@ -73,8 +73,8 @@ pub(super) enum Reply {
 type AtOnce = dyn Fn(&Request) -> ResponseTemplate + Send + Sync;
 type InTime = dyn Fn(Request) -> Pending + Send + Sync;
 
-/// The function behind a resource. The same one serves all transports, and as many requests at a time as there are. A
-/// panic ends the request that it happened in, with 5.00, and no other: the program's panic hook tells of it, and what the
+/// The function of a resource. The same one serves all transports, and as many requests at a time as there are. A panic
+/// ends the request that it happened in, with 5.00, and no other: the program's panic hook tells of it, and what the
 /// function shares with its other calls has to be whole by itself.
 pub struct Handler(Function);
 
@@ -90,7 +90,7 @@ impl fmt::Debug for Handler {
 }
 
 impl Handler {
-    /// A function that answers at once. It must not wait: nothing else is served meanwhile.
+    /// A function that responds immediately. It must not wait: nothing else is served meanwhile.
     pub fn new(answer: impl Fn(&Request) -> ResponseTemplate + Send + Sync + 'static) -> Self {
         Self(Function::AtOnce(Box::new(answer)))
     }

@@ -12,7 +12,7 @@ use crate::params::{
     SERVED_REQUESTS_MAX, SERVED_REQUESTS_PER_SOURCE_MAX,
 };
 
-/// How much a server takes on.
+/// The limits of a server.
 ///
 /// | bound | where | default |
 /// |---|---|---|

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use crate::params::LOGGED_PATH_MAX;
 use crate::peer::Peer;
 
-/// A request, and what became of it.
+/// A request and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Served {
     /// The client.
@@ -46,7 +46,7 @@ pub struct Served {
     pub observation: Option<Observation>,
 }
 
-/// What a request did to an observation (RFC 7641).
+/// The effect of a request on an observation (RFC 7641).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Observation {
     /// Its client observes the resource from now on.

@@ -90,7 +90,7 @@ struct Port {
     sessions: Option<Sessions>,
 }
 
-/// Resources, and the ports at which they are served. All settings hold for all ports, in whatever order they are given.
+/// Resources, and the ports that serve them. All settings hold for all ports, in whatever order they are given.
 #[derive(Debug)]
 pub struct Server {
     router: Router<Handler>,
@@ -107,7 +107,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Without resources and ports.
+    /// A server without resources and ports.
     pub fn new(limits: Limits) -> Result<Self, ConfigError> {
         limits.datagrams.check()?;
         Ok(Self {
@@ -124,29 +124,29 @@ impl Server {
             log: None,
         })
     }
-    /// Takes requests that are protected with one of these OSCORE contexts (RFC 8613), at every port. When the server has
+    /// Accepts requests that one of these OSCORE contexts protects (RFC 8613), at every port. When the server has
     /// ended, [`Contexts::close`] stores what lets the next one go on.
     pub fn protect(&mut self, contexts: Contexts, plain_requests: Plain) {
         self.protection =
             Some(Protection { contexts, own_requests: OwnRequests::Plain, plain_requests });
     }
-    /// Puts a resource at an absolute path, in place of one that was there.
+    /// Inserts a resource at an absolute path, and replaces an existing one.
     pub fn insert(&mut self, path: &str, resource: Resource<Handler>) {
         self.router.insert(path, resource);
     }
-    /// By which observers get to know that a resource has changed.
+    /// A handle that notifies observers of changes.
     pub fn changes(&self) -> Changes {
         self.changes.clone()
     }
-    /// Tells a log of each request that is answered.
+    /// Sets a log, which gets each answered request.
     pub fn log(&mut self, log: RequestLog) {
         self.log = Some(log);
     }
-    /// The numbers of the server, for monitoring, once it runs; [`Metrics::resource`] makes a resource of them.
+    /// The metrics of the running server; [`Metrics::resource`] makes a resource of them.
     pub fn metrics(&self) -> Metrics {
         Metrics::new(self.changes.clone(), self.totals.clone())
     }
-    /// The addresses at which it listens so far.
+    /// The addresses at which the server listens so far.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         [false, true].into_iter().flat_map(|reliable| self.listening.all(reliable)).collect()
     }
@@ -165,7 +165,7 @@ impl Server {
         }
         self.relay = Some(relay);
     }
-    /// Serves `coap` at an address; `[::]` takes IPv4 too. The server joins All CoAP Nodes (RFC 7252 s12.8) at every
+    /// Serves `coap` at an address; `[::]` accepts IPv4 too. The server joins All CoAP Nodes (RFC 7252 s12.8) at every
     /// interface; which resources answer groups, [`Resource::multicast`] says. Returns the address with its port.
     pub fn listen_udp(&mut self, address: SocketAddr) -> Result<SocketAddr, BindError> {
         let udp = Udp::bind(address)?;

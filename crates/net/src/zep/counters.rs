@@ -16,7 +16,7 @@ use lowmesh_stack::event::{ErrorCounts, Output, Packet};
 
 use super::event::{Event, Loss};
 
-/// What a node counted.
+/// The counters of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Counters {
     /// Frames and acknowledgements of them.

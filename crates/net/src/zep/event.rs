@@ -23,7 +23,7 @@ pub enum Event {
     Lost(Loss),
 }
 
-/// Why a datagram or frame goes no further. The loss of a frame does not always end its packet: a fragment may come again.
+/// Why a datagram or frame is lost. The loss of a frame does not always end its packet: a fragment may come again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Loss {
     /// Datagrams came faster than the node takes them.
@@ -82,7 +82,7 @@ impl Loss {
             Self::NotSent => "not_sent",
         }
     }
-    /// True for a frame that this node wanted to send, false for what came to it.
+    /// True for a frame that this node wanted to send, false for a received one.
     pub const fn is_outgoing(self) -> bool {
         matches!(self, Self::NoAck | Self::ChannelAccess | Self::Refused | Self::NotSent)
     }

@@ -42,7 +42,7 @@ const EARLY_MAX: usize = 16;
 /// says hello again. Ours.
 const HELLO_INTERVAL: Duration = Duration::from_secs(30);
 
-/// How a node reaches its air.
+/// The ZEP connection of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The dispatcher, or the one other node.
@@ -55,7 +55,7 @@ pub struct Settings {
     pub node: Eui64,
 }
 
-/// What [`Host::next`] returns.
+/// The result of [`Host::next`].
 #[derive(Debug)]
 pub enum Step {
     /// Something happened at this time.
@@ -152,13 +152,13 @@ impl Host {
     pub fn now(&self) -> Instant {
         self.clock.now()
     }
-    /// What was counted since the node was switched on.
+    /// The counters since the node was switched on.
     pub fn counters(&self) -> Counters {
         self.tally.counters(&self.node)
     }
 
-    /// Switches the node on and lets it live until [`Remote::stop`]. `application` hears all that the node says
-    /// and may answer.
+    /// Switches the node on and runs it until [`Remote::stop`]. `application` hears all that the node says and may
+    /// answer.
     pub fn run(
         &mut self,
         mut application: impl FnMut(Instant, Output) -> Option<Input>,
@@ -178,7 +178,7 @@ impl Host {
         }
     }
 
-    /// Greets the dispatcher and switches the node on. [`Host::next`] lets it live from then on.
+    /// Sends the hello to the dispatcher and switches the node on. [`Host::next`] lets it live from then on.
     pub fn start(&mut self) {
         self.greet();
         let _refused_if_on = self.tell(Input::Boot);
@@ -191,7 +191,7 @@ impl Host {
         told
     }
 
-    /// Lets the node live until something happens, or until the time `until` of the host's clock.
+    /// Runs the node until something happens, or until the time `until` of the host's clock.
     pub fn next(&mut self, until: Option<Instant>) -> io::Result<Step> {
         loop {
             self.catch_up();

@@ -60,7 +60,7 @@ pub enum Mistake {
     #[error("this is not `keyword,encoding,value`")]
     Form,
     /// A keyword that does not exist.
-    #[error("keyword {0:?} does not exist; there are {KEYWORDS}")]
+    #[error("keyword {0:?} does not exist; the keywords are {KEYWORDS}")]
     Keyword(String),
     /// An encoding that the keyword does not take.
     #[error("{keyword} cannot be given as {encoding:?}; allowed: {allowed}")]
@@ -81,13 +81,13 @@ pub enum Mistake {
         allowed: &'static str,
     },
     /// A keyword that may stand once, and does so twice.
-    #[error("{0} stands in an earlier line too")]
+    #[error("{0} is in an earlier line too")]
     Repeated(String),
     /// A keyword that must stand in the file.
     #[error("{0} is missing")]
     Missing(&'static str),
     /// A credential without the identity of its member before it, or an identity without a credential.
-    #[error("member_id and member_credential stand in pairs, the identity first")]
+    #[error("member_id and member_credential come in pairs, member_id first")]
     Pair,
     /// Values that give no group.
     #[error("{0}")]
@@ -178,7 +178,7 @@ impl Draft {
             "master_secret" => {
                 let secret = Zeroizing::new(entry.octets()?);
                 if secret.is_empty() {
-                    return Err(entry.value("one octet or more, 16 random ones at best"));
+                    return Err(entry.value("one octet or more; 16 random octets are best"));
                 }
                 entry.once(&mut self.master_secret, secret)
             }

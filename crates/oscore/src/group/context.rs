@@ -66,22 +66,22 @@ pub enum GroupError {
     #[error("a group ID has at most {ID_CONTEXT_LEN_MAX} octets")]
     GroupId,
     /// Octets that are no private key of the algorithm.
-    #[error("the private key is no key of the signature algorithm")]
+    #[error("the private key does not belong to the signature algorithm")]
     PrivateKey,
     /// A credential that cannot be read.
     #[error("the credential cannot be used: {0}")]
     Credential(#[from] CredentialError),
     /// The credential of this member has another key.
-    #[error("the credential is not of the private key")]
+    #[error("the credential does not belong to the private key")]
     OtherKey,
     /// An identity that another member has, or this one.
-    #[error("the identity is taken")]
+    #[error("another member has this identity")]
     Identity,
     /// One member too many.
     #[error("a group has at most {GROUP_MEMBERS_MAX} other members here")]
     Members,
     /// A public key that gives no secret with the private key.
-    #[error("the member's key gives no secret with that of this member")]
+    #[error("the keys of the two members give no shared secret")]
     Secret,
 }
 

@@ -28,13 +28,13 @@ pub enum CredentialError {
     #[error("it has more than {CREDENTIAL_LEN_MAX} octets")]
     TooLong,
     /// No CWT Claims Set with a COSE_Key.
-    #[error("it is no CWT Claims Set with a COSE_Key in its claim cnf")]
+    #[error("it is not a CWT Claims Set with a COSE_Key in its claim cnf")]
     Form,
     /// A key of another kind.
-    #[error("its key is not of the signature algorithm of the group")]
+    #[error("its key does not belong to the signature algorithm of the group")]
     Algorithm,
     /// A key that is no point of its curve, or of small order.
-    #[error("its key is no point of its curve, or one that gives no secret")]
+    #[error("its key is not a point of its curve, or gives no shared secret")]
     Point,
 }
 

@@ -41,7 +41,7 @@ pub(super) enum Bursts {
 }
 
 impl Bursts {
-    /// Whether interferer `index` is on the air.
+    /// Whether interferer `index` is sending.
     pub fn active(self, seed: Seed, index: u64, channel: Channel, now: Instant) -> bool {
         match self {
             // One station has one rhythm on all channels that it covers.

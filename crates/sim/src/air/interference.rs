@@ -22,7 +22,7 @@ use super::reception::Piece;
 /// A station has one use on all channels that it covers: its spells are drawn as if for this one.
 const SPELLS_CHANNEL: Channel = Channel::new(11).expect("a channel of the band");
 
-/// How loud an interferer is at the nodes.
+/// The power of an interferer at the nodes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Loudness {
     /// The same at every node.
@@ -38,7 +38,7 @@ pub enum Loudness {
     },
 }
 
-/// Times in which a station is in use and times in which it is not, both of random length.
+/// Alternating times of use and of silence, both of random length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spells {
     /// Mean time in use.
@@ -56,7 +56,7 @@ pub struct Usage {
     pub spells: Option<Spells>,
 }
 
-/// One source of interference, as a scenario says it.
+/// One source of interference, as a scenario describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Interferer {
     /// A Wi-Fi station.
@@ -94,7 +94,7 @@ pub enum Interferer {
     },
 }
 
-/// All interferers of a run, ready to be asked.
+/// All interferers of a run, prepared for queries.
 #[derive(Clone, Debug, Default)]
 pub struct Interference {
     seed: Seed,
@@ -127,7 +127,7 @@ impl Interference {
         Ok(Self { seed, sources })
     }
 
-    /// True if there is none.
+    /// True if there are no interferers.
     pub fn is_empty(&self) -> bool {
         self.sources.is_empty()
     }

@@ -83,7 +83,7 @@ impl Links {
         Self { spectrum: Spectrum::Flat, starts, receivers, cells }
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     pub fn nodes(&self) -> usize {
         self.starts.len() - 1
     }

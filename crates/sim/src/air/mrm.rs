@@ -45,7 +45,7 @@ pub static ROW: Row<dyn Medium> = Row {
         cooja(
             "sensitivity_dbm",
             (MRM_SENSITIVITY_DBM, -150.0, 0.0),
-            "Sensitivity of the receiver; raises the threshold where it lies above the noise",
+            "Sensitivity of the receiver; raises the threshold if it is above the noise",
         )
         .unit("dBm"),
         cooja(
@@ -90,7 +90,7 @@ pub struct MrmParams {
     pub noise: Dbm,
     /// Least signal-to-noise ratio, dB.
     pub snr_threshold_db: f64,
-    /// Receiver sensitivity; it raises the threshold where it lies above the noise.
+    /// Receiver sensitivity; it raises the threshold if it is above the noise.
     pub sensitivity: Dbm,
     /// Variance of the background noise, dB^2.
     pub noise_variance: f64,

@@ -34,7 +34,7 @@ pub struct Arrival {
     pub draw: f64,
 }
 
-/// What became of a frame at its end.
+/// The outcome of a frame at a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// The radio was with it, and it is whole.
@@ -59,7 +59,7 @@ struct Lock {
     ruined: bool,
 }
 
-/// What one radio hears.
+/// The reception state of one radio.
 #[derive(Clone, Debug, Default)]
 pub struct Receiver {
     /// All frames on the air here, in the order of their start.

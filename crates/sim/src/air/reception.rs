@@ -31,7 +31,7 @@ impl Signal {
     }
 }
 
-/// What disturbs besides other frames.
+/// Interference from other sources than frames.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Noise {
     /// The receiver's own noise, mW.

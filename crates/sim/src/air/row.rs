@@ -16,7 +16,7 @@ pub const SECTION: &str = "radio";
 pub type BuildMedium =
     fn(&Choice<dyn Medium>, &Topology, Seed) -> Result<Box<dyn Medium>, BuildError>;
 
-/// What a medium needs of the topology, and how it is built.
+/// What a medium needs from the topology, and how to build it.
 #[derive(Clone, Copy, Debug)]
 pub struct MakeMedium {
     /// What it needs.
@@ -25,7 +25,7 @@ pub struct MakeMedium {
     pub build: BuildMedium,
 }
 
-/// What a medium needs of the topology.
+/// What a medium needs from the topology.
 #[derive(Clone, Copy, Debug)]
 pub enum Needs {
     /// The places of the nodes.

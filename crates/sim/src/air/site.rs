@@ -4,7 +4,7 @@ use lowmesh_units::NodeId;
 
 use super::position::Position;
 
-/// The nodes of a run and, where they have any, their places.
+/// The nodes of a run, with their positions if there are any.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topology {
     nodes: usize,
@@ -38,15 +38,15 @@ impl Topology {
     pub const fn tree_of(tree: TreeSpec) -> Self {
         Self { nodes: tree.parents.len() + 1, positions: None, tree: Some(tree) }
     }
-    /// How many nodes there are.
+    /// The number of nodes.
     pub const fn nodes(&self) -> usize {
         self.nodes
     }
-    /// The places, by node, where there are any.
+    /// The positions by node, if there are any.
     pub fn positions(&self) -> Option<&[Position]> {
         self.positions.as_deref()
     }
-    /// The tree, where there is one.
+    /// The tree, if there is one.
     pub const fn tree(&self) -> Option<&TreeSpec> {
         self.tree.as_ref()
     }

@@ -58,7 +58,7 @@ pub static ROW: Row<dyn Medium> = Row {
             "Power of such a link above the level at which nothing is received",
         )
         .unit("dB")
-        .source("it belongs to a delivery ratio of 0.975"),
+        .source("matches a delivery ratio of 0.975"),
         row::exponent(PATH_LOSS_EXPONENT, "Path loss exponent for pairs of nodes without a link"),
         row::shadowing(
             SHADOWING_SIGMA_DB,

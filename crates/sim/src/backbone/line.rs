@@ -11,7 +11,7 @@ use lowmesh_wired::{
 
 use super::QueueRecord;
 
-/// What a line is made of.
+/// The parts of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LineParts {
     /// A link with a rate, delay, queue and loss of its own in each direction.

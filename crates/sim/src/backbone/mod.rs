@@ -43,7 +43,7 @@ impl Wire {
 /// The sink of packets for other networks: the time, the border router, and the packet.
 pub type UplinkSink = Box<dyn FnMut(Instant, NodeId, &[u8]) + Send>;
 
-/// What a link between two nodes has carried in a run.
+/// The traffic of a link between two nodes in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LineRecord {
     /// The near end.

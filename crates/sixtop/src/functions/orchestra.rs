@@ -57,7 +57,7 @@ pub static ROW: Row<dyn SchedulingFunction> = Row {
                 "root_length",
                 set.root_length,
                 0,
-                "Length of a slotframe for frames to the root alone, which then always listens; 0 for none",
+                "Length of a slotframe for frames to the root only; the root then always listens; 0 for none",
             )
             .source("Contiki-NG 5.0: special_for_root, off by default"),
             Parameter::name(

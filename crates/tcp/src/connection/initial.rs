@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::params::ISN_TICK;
 
-/// The numbers with which a connection starts.
+/// The initial sequence numbers of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InitialNumbers {
     /// The initial sequence number (RFC 9293 s3.4.1).

@@ -32,7 +32,7 @@ use crate::profile::{ConfigError, Profile};
 use crate::receive::Receiver;
 use crate::send::{SendCounters, Sender};
 
-/// Which connection it is, and how it behaves.
+/// The endpoints and the behaviour of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Its behaviour.
@@ -46,13 +46,13 @@ pub struct Config {
 }
 
 impl Config {
-    /// A connection with drawn numbers.
+    /// A configuration with random numbers.
     pub const fn new(profile: Profile, local_port: u16, remote_port: u16) -> Self {
         Self { profile, local_port, remote_port, initial: None }
     }
 }
 
-/// What can happen to a connection.
+/// An event that a connection handles.
 #[derive(Clone, Copy, Debug)]
 pub enum Input<'a> {
     /// Connect to the peer.
@@ -87,7 +87,7 @@ pub struct Transmit {
     pub payload: Vec<u8>,
 }
 
-/// What a connection asks of its driver.
+/// An action that a connection requests from its driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Send a segment.
@@ -245,7 +245,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A connection that is closed.
+    /// A closed connection.
     pub fn new(config: Config, rng: &mut Rng) -> Result<Self, ConfigError> {
         config.profile.check()?;
         let drawn = InitialNumbers { sequence: rng.next_u32(), clock: rng.next_u32() };
@@ -269,11 +269,11 @@ impl Connection {
             outputs: Outbox::new(),
         })
     }
-    /// When the last segment came from the peer that this connection took.
+    /// The time of the last accepted segment from the peer.
     pub const fn last_heard(&self) -> Instant {
         self.watch.heard()
     }
-    /// Its state.
+    /// The state of the connection.
     pub const fn state(&self) -> State {
         self.state
     }
@@ -286,20 +286,19 @@ impl Connection {
     pub fn readable(&self) -> usize {
         self.flow.as_ref().map_or(0, |flow| flow.receiver.unread())
     }
-    /// Octets in its buffers: those that the peer has not acknowledged, those not read, and those behind a hole.
+    /// Octets in the buffers: not acknowledged, not read, or received out of order.
     pub fn held(&self) -> usize {
         self.flow.as_ref().map_or(0, |flow| flow.sender.held() + flow.receiver.held())
     }
-    /// What its sender has counted, also after the end.
+    /// The counters of the sender, also after the end of the connection.
     pub fn counters(&self) -> SendCounters {
         self.flow.as_ref().map_or(self.final_counters, |flow| flow.sender.counters())
     }
-    /// Segments with data that came and of which every octet had arrived before: copies that were not needed. Also after
-    /// the end.
+    /// Data segments whose octets had all arrived before: needless copies. Also after the end.
     pub fn repeats(&self) -> u64 {
         self.flow.as_ref().map_or(self.final_repeats, |flow| flow.receiver.repeats())
     }
-    /// The sender, once the handshake is over.
+    /// The sender; available after the handshake.
     pub fn sending(&self) -> Option<SendSnapshot> {
         let sender = &self.flow.as_ref()?.sender;
         let window = sender.window().snapshot();

@@ -6,7 +6,7 @@ use lowmesh_wire::tcp::{Control, Header};
 
 use super::Transmit;
 
-/// The reset for a segment of no connection; `None` for a reset, which is never answered.
+/// The reset that answers a segment of no connection; `None` if the segment is a reset itself.
 pub fn reset_for(header: &Header, payload: &[u8]) -> Option<Transmit> {
     if header.control.rst {
         return None;

@@ -128,7 +128,7 @@ pub enum Signal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignalError {
     /// A critical option that nobody here knows.
-    #[error("signaling code {code} has critical option {number}, which is not known here")]
+    #[error("signaling code {code} has the unknown critical option {number}")]
     CriticalOption {
         /// The message's code.
         code: Code,
@@ -136,7 +136,7 @@ pub enum SignalError {
         number: u16,
     },
     /// A code of class 7 that nobody here knows.
-    #[error("signaling code {0} is not known here")]
+    #[error("signaling code {0} is unknown")]
     Code(Code),
 }
 

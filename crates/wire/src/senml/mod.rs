@@ -226,10 +226,10 @@ pub enum Fault {
     #[error("the name {0:?} is empty or has characters other than A-Z a-z 0-9 - : . / _")]
     Name(String),
     /// A version that is not known here, or not the one of earlier records.
-    #[error("version {0} is not known here, or not the one of the records before")]
+    #[error("version {0} is unknown, or differs from that of earlier records")]
     Version(u32),
     /// A field that is not known here and must be.
-    #[error("field {0:?} must be understood, and is not known here")]
+    #[error("field {0:?} must be understood, but is unknown")]
     MustUnderstand(String),
     /// More than one of `v`, `vs`, `vb` and `vd`.
     #[error("more than one value")]
@@ -238,7 +238,7 @@ pub enum Fault {
     #[error("neither a value nor a sum")]
     NoValue,
     /// A field of another kind than its own.
-    #[error("field {0:?} has a value of another kind")]
+    #[error("field {0:?} has a value of the wrong type")]
     Kind(&'static str),
     /// A field that occurs twice.
     #[error("field {0:?} occurs twice")]

@@ -96,7 +96,7 @@ const fn parameters(set: &Parameters, source: &'static str) -> [Parameter; 11] {
     let Parameters { k, lambda, backoff, .. } = set;
     let mut all = [
         share("alpha", set.alpha, "Gain of RTT: the weight of a new sample").search(
-            Search::linear(0.05, 0.95, "At 0 the timer learns nothing, at 1 it knows only the last sample."),
+            Search::linear(0.05, 0.95, "At 0 the timer learns nothing; at 1 it knows only the last sample."),
         ),
         share("beta", set.beta, "Gain of RTTVAR")
             .search(Search::linear(0.05, 0.95, "As `alpha`.")),
@@ -113,7 +113,7 @@ const fn parameters(set: &Parameters, source: &'static str) -> [Parameter; 11] {
             .search(Search::linear(
                 0.05,
                 0.95,
-                "At 0 this estimator has no effect, at 1 the other one has none.",
+                "At 0 this estimator has no effect; at 1 the other one has none.",
             )),
         share("lambda_weak", lambda.weak, "Weight of the weak estimator's RTO in the overall RTO")
             .search(Search::linear(0.02, 0.95, "As `lambda_strong`.")),

@@ -41,9 +41,9 @@ pub static B_MSF: Row<dyn SchedulingFunction> = Row {
             negotiated_length
                 .source("Righetti et al. 2023, table 1: L2; 47 and 101 were studied too"),
             watched("max_nec", set).source("Righetti et al. 2023, table 1: MAX_NEC"),
-            lim_high(set, "A cell to a parent or child is added if more than this part of `max_nec` is in use")
+            lim_high(set, "A cell to a parent or child is added if more than this share of `max_nec` is used")
                 .source(TABLE_1),
-            lim_low(set, "A cell to a parent or child is deleted if less than this part of `max_nec` is in use")
+            lim_low(set, "A cell to a parent or child is deleted if less than this share of `max_nec` is used")
                 .source(TABLE_1),
             cells_per_peer_max,
             max_num_tx,
@@ -79,23 +79,23 @@ pub static MSF: Row<dyn SchedulingFunction> = Row {
             autonomous_length.source(RFC),
             negotiated_length.source(RFC),
             watched("max_num_cells", set).source("RFC 9033 s14: MAX_NUM_CELLS"),
-            lim_high(set, "A cell is added if more than this part of `max_num_cells` is in use")
+            lim_high(set, "A cell is added if more than this share of `max_num_cells` is used")
                 .source("RFC 9033 s14: LIM_NUMCELLSUSED_HIGH"),
-            lim_low(set, "A cell is deleted if less than this part of `max_num_cells` is in use")
+            lim_low(set, "A cell is deleted if less than this share of `max_num_cells` is used")
                 .source("RFC 9033 s14: LIM_NUMCELLSUSED_LOW"),
             percent(
                 "lim_auto_rx",
                 set.shared_used_high * 100 / set.cells_elapsed_max,
                 (1, 100),
-                "Use of the AutoRxCell above which an Rx cell is added, of `max_num_cells`",
+                "An Rx cell is added if the AutoRxCell is used in more than this share of `max_num_cells`",
             )
-            .source("ours: RFC 9033 s5.1 has `lim_high` for it too"),
+            .source("ours: RFC 9033 s5.1 uses `lim_high` here too"),
             Parameter::whole(
                 "backlog_slotframes",
                 set.backlog_slotframes as u64,
                 0,
                 10_000,
-                "Slotframes for which frames wait for the parent or a child without a break before the node requests one more cell to it; 0 for never",
+                "Number of consecutive slotframes with frames waiting for the parent or a child after which the node requests one more cell to it; 0 for never",
             )
             .unit("slotframes")
             .source("ours: RFC 9033 s5.1 counts used cells only"),
