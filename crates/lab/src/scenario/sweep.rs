@@ -81,12 +81,7 @@ impl Swept {
     /// Loads a built-in by its name or a file by its path, with overrides of the form `key=value`; an override of a
     /// swept key takes its place in the sweep.
     pub fn load(name: &str, overrides: &[String]) -> Result<Self, LoadError> {
-        let text = Text::find(name)?;
-        let mut swept = Self::parse(name, &text.text, overrides)?;
-        for (_, scenario) in &mut swept.points {
-            scenario.settle(text.folder.as_deref());
-        }
-        Ok(swept)
+        Rows::default().load(name, overrides)
     }
 
     /// Reads the scenarios from their text; `source` is what errors call it.
@@ -116,14 +111,34 @@ impl Swept {
 }
 
 impl Rows {
+    /// Loads a built-in by its name or a file by its path, as [`Swept::load`] does.
+    ///
+    /// ```
+    /// # use lowmesh_congestion::timer::fixed::ROW as MINE;
+    /// use lowmesh_lab::scenario::Rows;
+    /// use lowmesh_registry::Registry;
+    /// let rows = Rows { timers: Registry::builtin().with(&MINE), ..Rows::default() };
+    /// let swept = rows.load("grid-25", &["coap.congestion=fixed".to_owned()])?;
+    /// assert_eq!(swept.points[0].1.coap.congestion.name(), "fixed");
+    /// # Ok::<(), lowmesh_lab::scenario::LoadError>(())
+    /// ```
+    pub fn load(&self, name: &str, overrides: &[String]) -> Result<Swept, LoadError> {
+        let text = Text::find(name)?;
+        let mut swept = self.read(name, &text.text, overrides)?;
+        for (_, scenario) in &mut swept.points {
+            scenario.settle(text.folder.as_deref());
+        }
+        Ok(swept)
+    }
+
     /// Reads the scenarios of a text with overrides of the form `key=value`; `source` is what errors call it.
     pub fn read(
-        self,
+        &self,
         source: &str,
         text: &str,
         overrides: &[String],
     ) -> Result<Swept, ConfigErrors> {
-        Swept::of(&Source::new(source, text, overrides)?.with_rows(self))
+        Swept::of(&Source::new(source, text, overrides)?.with_rows(self.clone()))
     }
 }
 

@@ -69,7 +69,7 @@ pub use overlap::{Curve, Overlap};
 pub use position::Position;
 pub use receiver::{Arrival, Fate, FrameId, Receiver};
 pub use reception::{Noise, Piece, Resolution, Signal, reception_draw, resolve};
-pub use row::{BuildMedium, MakeMedium, Needs, SECTION, TX_POWER, build, nodes_of, places};
+pub use row::{BuildMedium, MakeMedium, NOISE, Needs, SECTION, TX_POWER, build, nodes_of, places};
 
 /// A radio medium: the source of received powers, and of PDRs where it dictates them.
 ///

@@ -99,7 +99,7 @@ pub const TX_POWER: Parameter =
     Parameter::number("tx_power_dbm", 0.0, -60.0, 40.0, "Sending power").unit("dBm").source("ours");
 
 /// Noise at all receivers.
-pub(super) const NOISE: Parameter =
+pub const NOISE: Parameter =
     Parameter::number("noise_dbm", NOISE_DBM, -150.0, 0.0, "Noise over one channel")
         .unit("dBm")
         .source("thermal noise and a noise figure of 13 dB");
