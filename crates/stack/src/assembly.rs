@@ -102,11 +102,13 @@ impl Node {
         };
         let settings = config.ipv6_of(id, is_root, &lowpan, contexts.clone());
         let mut ipv6 = Ipv6::new(settings, addresses, routes, &mut stream(Purpose::Ipv6));
-        for port in [COAP_PORT, DATAGRAM_PORT] {
-            ipv6.open(port);
-        }
+        ipv6.open(DATAGRAM_PORT);
         let streams = match &config.transport {
-            Transport::Udp => None,
+            Transport::Udp => {
+                ipv6.open(COAP_PORT);
+                None
+            }
+            // The UDP port stays closed: a datagram must not pass for octets of a connection with the same peer.
             Transport::Tcp(tcp) => {
                 ipv6.take_segments();
                 Some(Streams::new(tcp.profile, tcp.limits, stream(Purpose::Tcp))?)
