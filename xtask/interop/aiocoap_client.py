@@ -2,8 +2,8 @@
 
     aiocoap_client.py BASE BODY [--server NAME] [--oscore FOLDER] [--psk IDENTITY KEY] [--through PROXY]
 
-BASE and PROXY are URIs without path, BODY a file; NAME is `lowmesh`, or `aiocoap` for aiocoap_server.py behind a proxy. Says
-`all as it should be`, or ends with what is not.
+BASE and PROXY are URIs without path, BODY a file; NAME is `lowmesh`, `aiocoap` for aiocoap_server.py behind a proxy, or `node`
+for the node of `lowmesh emulate --node`, which has a long body only. Says `all as it should be`, or ends with what is not.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from aiocoap.proxy.client import ProxyForwarder
 
 PATIENCE_S = 15
 # Where a server keeps a long body, and where it answers in a message of its own.
-LONG = {"lowmesh": "/large-update", "aiocoap": "/body"}
+LONG = {"lowmesh": "/large-update", "aiocoap": "/body", "node": "/body"}
 SEPARATE = {"lowmesh": "/separate", "aiocoap": "/slow"}
 # What changes by itself, and grows.
 CHANGING = {"lowmesh": "/time", "aiocoap": "/count"}
@@ -78,6 +78,8 @@ async def main(args, body):
     cases = [get, separate, long_bodies, error, observe]
     if args.server == "lowmesh":
         cases.append(discover)
+    if args.server == "node":
+        cases = [long_bodies]
     try:
         async with asyncio.timeout(PATIENCE_S):
             await asyncio.gather(*(case(asked, args.base, body, args.server) for case in cases))

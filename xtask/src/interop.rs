@@ -1,5 +1,5 @@
 //! `interop`: CoAP with programs of others, in both directions: client and server of libcoap and aiocoap, the OSCORE
-//! plugtests, groups and entities among them. tshark reads the traffic.
+//! plugtests, groups and entities among them, and our own TCP. tshark reads the traffic.
 //!
 //! Missing programs are installed where possible (pip, and apt-get for root); those that stay missing are reported.
 
@@ -13,6 +13,7 @@ mod material;
 mod members;
 mod observation;
 mod oscore;
+mod own_tcp;
 mod peer;
 mod proxy;
 mod relay;
@@ -48,6 +49,7 @@ pub fn run(args: &[String]) -> Result<()> {
     groups.extend(group_oscore::groups(stage, python.as_deref()));
     groups.extend(proxy::groups(stage, libcoap, python.as_deref()));
     groups.extend(members::groups(stage, libcoap, python.as_deref()));
+    groups.extend(own_tcp::groups(stage, libcoap, python.as_deref()));
     groups.extend(entities::groups(stage, libcoap, python.as_deref()));
     let capture = Capture::start(&material, &tally)?;
     let ports = together(groups, &tally);

@@ -11,6 +11,7 @@
 //! | [`point`] | a number that others read and write, alone or as a group |
 //! | [`entities`] | the Entity Manager |
 //! | [`entity_client`] | creates entities at a manager, and queries one |
+//! | [`document`] | a long body that others read and replace |
 //! | [`observer`] | observes the sensors of other nodes |
 //! | [`group`] | requests to a group, and the members that count them |
 //! | [`clock`] | `/clock`, the seconds since the start |
@@ -22,6 +23,7 @@ pub mod arrivals;
 pub mod client;
 pub mod clock;
 pub mod collector;
+pub mod document;
 pub mod entities;
 pub mod entity_client;
 pub mod group;
@@ -36,6 +38,7 @@ pub use arrivals::{Arrivals, Schedule};
 pub use client::{Carrier, Client};
 pub use clock::Clock;
 pub use collector::Collector;
+pub use document::Document;
 pub use entities::Entities;
 pub use entity_client::EntityClient;
 pub use group::{GroupClient, Member};

@@ -2,6 +2,7 @@
 
 mod children;
 mod link;
+mod node;
 mod view;
 
 use std::fs::File;
@@ -12,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use lowmesh_net::clock;
 use lowmesh_net::emulate::{Capture, Emulator, End, OpenError, Plan};
+use lowmesh_net::params::EMULATED_NODE;
 use lowmesh_units::{Duration, Instant, Seed};
 
 use self::children::Children;
@@ -41,6 +43,8 @@ pub struct Args {
     /// Command that starts in namespace b through `sh -c`, half a second before COMMAND, and ends with the link
     #[arg(long, value_name = "COMMAND")]
     peer: Option<String>,
+    #[command(flatten)]
+    node: node::Options,
     /// Capture the packets that namespace a sends and receives in a pcap file
     #[arg(long, value_name = "FILE")]
     pcap_a: Option<PathBuf>,
@@ -72,7 +76,12 @@ pub fn execute(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
         seed,
     };
     let stop = stop_at_interrupt()?;
-    let mut emulator = Emulator::open(&plan)?;
+    let mut emulator = if args.node.node {
+        let config = args.node.config(args.mtu)?;
+        Emulator::open_with_node(&plan, &config, node::Options::applications())?
+    } else {
+        Emulator::open(&plan)?
+    };
     for (end, file) in [(End::A, &args.pcap_a), (End::B, &args.pcap_b)] {
         if let Some(file) = file {
             let unwritable = |error| Failure::own(format!("{}: {error}", file.display()));
@@ -80,9 +89,16 @@ pub fn execute(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
             emulator.capture(end, Capture::new(Box::new(out)).map_err(unwritable)?);
         }
     }
-    let (a, b) = (emulator.namespace(End::A), emulator.namespace(End::B));
-    say!("{a} (10.9.0.1) and {b} (10.9.0.2), seed {}", seed.0);
-    let mut children = Children::new(a, b, args.peer.clone(), args.command.clone());
+    let [a, b] = End::BOTH.map(|end| emulator.namespace(end));
+    match (a, b) {
+        (Some(a), Some(b)) => say!("{a} (10.9.0.1) and {b} (10.9.0.2), seed {}", seed.0),
+        (a, b) => {
+            let name = a.or(b).unwrap_or_default();
+            say!("{name} (fd00:6c6d::1) and a node ({EMULATED_NODE}), seed {}", seed.0);
+        }
+    }
+    let peer = b.zip(args.peer.clone());
+    let mut children = Children::new(a, peer, args.command.clone());
     let status = run(&mut emulator, &mut children, args.interval, &stop)?;
     if args.interval > Duration::ZERO {
         view::summary(&emulator);
@@ -141,7 +157,9 @@ fn stop_at_interrupt() -> Result<Arc<AtomicBool>, Failure> {
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         let hint = match &error {
-            OpenError::Config(_) => "`lowmesh emulate --help` shows the form of each value",
+            OpenError::Config(_) | OpenError::Node(_) => {
+                "`lowmesh emulate --help` shows the form of each value"
+            }
             OpenError::Name(_) => "choose another with --name",
             OpenError::Rights => "run it as root, or with sudo",
             OpenError::NoTun(_) => {

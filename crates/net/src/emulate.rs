@@ -7,15 +7,18 @@
 //! ```
 //!
 //! [`Emulator::open`] makes both namespaces and removes them when it is dropped. Its caller repeats [`Emulator::step`].
-//! Making namespaces and devices needs root; errors say what is missing.
+//! Making namespaces and devices needs root; errors say what is missing. [`Emulator::open_with_node`] puts a node of
+//! `lowmesh-stack` in place of namespace b, so that programs of others talk with our own IPv6, TCP and CoAP.
 
 mod capture;
 mod namespace;
+mod node;
 
 use std::io;
 use std::os::fd::AsFd as _;
 
 use lowmesh_machine::{Machine as _, earliest};
+use lowmesh_stack::{Application, Config};
 use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
 use lowmesh_wired::{self as wired, Counters, Link};
 use nix::errno::Errno;
@@ -26,6 +29,7 @@ use tun_rs::SyncDevice;
 pub use self::capture::Capture;
 pub use self::namespace::OpenError;
 use self::namespace::{Namespace, tun};
+use self::node::EndNode;
 use crate::clock::Clock;
 use crate::params::{EMULATED_BURST_PACKETS, EMULATED_PACKET_OCTETS_MAX};
 
@@ -81,10 +85,15 @@ pub struct Totals {
     pub queued_octets_mean: f64,
 }
 
-/// One end with its device, and the link that begins here.
+/// What is at an end.
+enum Place {
+    Namespace { namespace: Namespace, device: SyncDevice },
+    Node(EndNode),
+}
+
+/// One end, and the link that begins here.
 struct Side {
-    namespace: Namespace,
-    device: SyncDevice,
+    place: Place,
     link: Link<Vec<u8>>,
     capture: Option<Capture>,
 }
@@ -99,20 +108,38 @@ pub struct Emulator {
 impl Emulator {
     /// Makes the namespaces, their devices and addresses. What was made before an error is removed.
     pub fn open(plan: &Plan) -> Result<Self, OpenError> {
-        let side = |end: End| -> Result<Side, OpenError> {
+        Self::between(plan, [namespace(plan, End::A)?, namespace(plan, End::B)?])
+    }
+    /// Makes namespace a, which has IPv6, and switches on a node with these settings and applications at b. Its address is
+    /// [`EMULATED_NODE`](crate::params::EMULATED_NODE).
+    pub fn open_with_node(
+        plan: &Plan,
+        config: &Config,
+        applications: Vec<Box<dyn Application>>,
+    ) -> Result<Self, OpenError> {
+        let node = EndNode::new(config, applications, plan.seed)?;
+        let plan = Plan { ipv6: true, ..plan.clone() };
+        let near = namespace(&plan, End::A)?;
+        if let Place::Namespace { namespace, .. } = &near {
+            namespace.route_to_node()?;
+        }
+        Self::between(&plan, [near, Place::Node(node)])
+    }
+    fn between(plan: &Plan, [a, b]: [Place; 2]) -> Result<Self, OpenError> {
+        let side = |end: End, place: Place| -> Result<Side, OpenError> {
             let rng = Rng::stream(plan.seed, NodeId(end.index() as u16), Purpose::Wired);
             let link = Link::new(plan.links[end.index()], rng)?;
-            let name = format!("{}-{}", plan.name, ["a", "b"][end.index()]);
-            let device = tun(&name)?;
-            let namespace = Namespace::create(&name)?;
-            namespace.adopt(end, plan.mtu, plan.ipv6)?;
-            Ok(Side { namespace, device, link, capture: None })
+            Ok(Side { place, link, capture: None })
         };
-        Ok(Self { sides: [side(End::A)?, side(End::B)?], ipv6: plan.ipv6, clock: Clock::start() })
+        let sides = [side(End::A, a)?, side(End::B, b)?];
+        Ok(Self { sides, ipv6: plan.ipv6, clock: Clock::start() })
     }
-    /// The name of the namespace of an end, for `ip netns exec`.
-    pub fn namespace(&self, end: End) -> &str {
-        self.sides[end.index()].namespace.name()
+    /// The name of the namespace of an end, for `ip netns exec`; `None` for a node.
+    pub fn namespace(&self, end: End) -> Option<&str> {
+        match &self.sides[end.index()].place {
+            Place::Namespace { namespace, .. } => Some(namespace.name()),
+            Place::Node(_) => None,
+        }
     }
     /// The time since the start.
     pub fn now(&self) -> Instant {
@@ -132,9 +159,9 @@ impl Emulator {
             queued_octets_mean: link.history().mean(self.now()),
         }
     }
-    /// Waits for a packet or for a time of a link, at most `wait_max`, and works off what is due.
+    /// Waits for a packet or for a time of a link or a node, at most `wait_max`, and works off what is due.
     pub fn step(&mut self, wait_max: Duration) -> io::Result<()> {
-        let due = earliest(self.sides[0].link.next_deadline(), self.sides[1].link.next_deadline());
+        let due = self.sides.iter().map(Side::next_deadline).fold(None, earliest);
         let wait = due.map_or(wait_max, |due| due.since(self.now()).min(wait_max));
         self.wait(wait)?;
         for end in End::BOTH {
@@ -150,37 +177,50 @@ impl Emulator {
         Ok(())
     }
     fn wait(&self, wait: Duration) -> io::Result<()> {
-        let mut watched =
-            self.sides.each_ref().map(|side| PollFd::new(side.device.as_fd(), PollFlags::POLLIN));
+        let devices = self.sides.iter().filter_map(Side::device);
+        let mut watched: Vec<PollFd<'_>> =
+            devices.map(|device| PollFd::new(device.as_fd(), PollFlags::POLLIN)).collect();
         match ppoll(&mut watched, Some(TimeSpec::from_duration(wait.into())), None) {
             Ok(_) | Err(Errno::EINTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
-    /// Takes the packets that have left an end, as many as fit between two looks at the clock of the links.
+    /// Takes the packets that have left an end: all of a node, and of a device as many as fit between two looks at the
+    /// clock of the links.
     fn receive(&mut self, end: End) -> io::Result<()> {
         let mut buffer = vec![0; EMULATED_PACKET_OCTETS_MAX];
-        for _ in 0..EMULATED_BURST_PACKETS {
-            let side = &mut self.sides[end.index()];
-            let octets = match side.device.recv(&mut buffer) {
-                Ok(octets) => octets,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(error),
+        let mut burst = 0;
+        while burst < EMULATED_BURST_PACKETS {
+            let now = self.clock.now();
+            let packet = match &mut self.sides[end.index()].place {
+                Place::Node(node) => node.next_packet(now),
+                Place::Namespace { device, .. } => {
+                    burst += 1;
+                    match device.recv(&mut buffer) {
+                        Ok(octets) => Some(buffer[..octets].to_vec()),
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+                        Err(error) => return Err(error),
+                    }
+                }
             };
-            let packet = &buffer[..octets];
+            let Some(packet) = packet else { return Ok(()) };
             if packet.is_empty() || (packet[0] >> 4 == 6 && !self.ipv6) {
                 continue;
             }
-            let now = self.clock.now();
-            if let Some(capture) = &mut side.capture {
-                capture.write(now, packet)?;
-            }
-            let input = wired::Input::Packet { packet: packet.to_vec(), octets: octets as u32 };
-            let taken = side.link.handle(now, input);
-            lowmesh_machine::debug_assert_accepted(taken);
-            self.deliver(end)?;
+            self.send(end, now, packet)?;
         }
         Ok(())
+    }
+    /// Gives a packet to the link that begins at an end.
+    fn send(&mut self, from: End, now: Instant, packet: Vec<u8>) -> io::Result<()> {
+        let side = &mut self.sides[from.index()];
+        if let Some(capture) = &mut side.capture {
+            capture.write(now, &packet)?;
+        }
+        let octets = packet.len() as u32;
+        let taken = side.link.handle(now, wired::Input::Packet { packet, octets });
+        lowmesh_machine::debug_assert_accepted(taken);
+        self.deliver(from)
     }
     /// Passes what has crossed the link that begins at `from` to the other end.
     fn deliver(&mut self, from: End) -> io::Result<()> {
@@ -191,11 +231,39 @@ impl Emulator {
             if let Some(capture) = &mut side.capture {
                 capture.write(now, &packet)?;
             }
-            // The program at that end may have set the device down, which loses the packet.
-            let _lost = side.device.send(&packet);
+            match &mut side.place {
+                // The program at that end may have set the device down, which loses the packet.
+                Place::Namespace { device, .. } => _ = device.send(&packet),
+                Place::Node(node) => node.receive(now, packet),
+            }
         }
         Ok(())
     }
+}
+
+impl Side {
+    const fn device(&self) -> Option<&SyncDevice> {
+        match &self.place {
+            Place::Namespace { device, .. } => Some(device),
+            Place::Node(_) => None,
+        }
+    }
+    fn next_deadline(&self) -> Option<Instant> {
+        let node = match &self.place {
+            Place::Namespace { .. } => None,
+            Place::Node(node) => node.next_deadline(),
+        };
+        earliest(node, self.link.next_deadline())
+    }
+}
+
+/// Makes the namespace of an end, with a device and addresses.
+fn namespace(plan: &Plan, end: End) -> Result<Place, OpenError> {
+    let name = format!("{}-{}", plan.name, ["a", "b"][end.index()]);
+    let device = tun(&name)?;
+    let namespace = Namespace::create(&name)?;
+    namespace.adopt(end, plan.mtu, plan.ipv6)?;
+    Ok(Place::Namespace { namespace, device })
 }
 
 #[cfg(test)]

@@ -181,5 +181,10 @@ pub const EMULATED_NAME_OCTETS_MAX: usize = 13;
 pub const EMULATED_IPV4: [&str; 2] = ["10.9.0.1/30", "10.9.0.2/30"];
 /// The IPv6 addresses of the two ends; ours, unique local ones (RFC 4193).
 pub const EMULATED_IPV6: [&str; 2] = ["fd00:6c6d::1/64", "fd00:6c6d::2/64"];
+/// The network of a node in place of an end; ours, another one than that of the namespace: the node sends packets for its
+/// own network to its radio.
+pub const EMULATED_NODE_PREFIX: &str = "fd00:6c6d:0:1::/64";
+/// The address of a node in place of an end; ours.
+pub const EMULATED_NODE: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x6c6d, 0, 1, 0, 0, 0, 2);
 /// Octets of a state of groups up to which its file is not written again while the program runs; ours.
 pub const GROUPS_STATE_MIN: u64 = 1024 * 1024;

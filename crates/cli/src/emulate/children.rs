@@ -22,16 +22,16 @@ pub struct Children {
 }
 
 impl Children {
-    /// Programs for the namespaces `a` and `b`; none has started.
-    pub fn new(a: &str, b: &str, peer: Option<String>, command: Vec<String>) -> Self {
+    /// A command for the namespace `a`, and a peer for the namespace with it; none has started.
+    pub fn new(a: Option<&str>, peer: Option<(&str, String)>, command: Vec<String>) -> Self {
         let begins = if peer.is_some() { Instant::ZERO + HEAD_START } else { Instant::ZERO };
-        let peer = peer.map(|line| {
+        let peer = peer.map(|(b, line)| {
             let mut peer = inside(b);
             // A group of its own: Ctrl-C ends the command first, and the end of the link ends all of the group.
             peer.args(["sh", "-c", &line]).process_group(0);
             peer
         });
-        let command = (!command.is_empty()).then(|| {
+        let command = a.filter(|_| !command.is_empty()).map(|a| {
             let mut inside = inside(a);
             inside.args(command);
             inside

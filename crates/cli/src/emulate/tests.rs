@@ -96,3 +96,90 @@ fn programs_at_both_ends_talk_and_the_exit_code_is_the_commands() {
     let Some((result, _)) = emulate(&words) else { return };
     assert!(matches!(result, Err(Failure::Ended(7))), "{result:?}");
 }
+
+/// A client of CoAP over TCP in namespace a: octets that are no CoAP, a connection that is reset in the middle of a request,
+/// datagrams, and then a PUT and a GET as they should be.
+const CLIENT: &str = r"
+import socket, struct
+node = ('fd00:6c6d:0:1::2', 5683)
+CSM = bytes([0x00, 0xe1])
+def connect():
+    s = socket.create_connection(node, timeout=5)
+    s.sendall(CSM)
+    return s
+def message(s):
+    def read(n):
+        data = b''
+        while len(data) < n:
+            part = s.recv(n - len(data))
+            assert part, 'the node has closed the connection'
+            data += part
+        return data
+    first = read(1)[0]
+    length = first >> 4
+    if length == 13: length = read(1)[0] + 13
+    assert length < 14, length
+    code = read(1)[0]
+    return code, read((first & 15) + length)
+def answer(s, request):
+    s.sendall(request)
+    while True:
+        code, rest = message(s)
+        if code < 0xe0: return code, rest
+garbage = connect()
+garbage.sendall(b'\xff' * 3000)
+garbage.settimeout(5)
+try:
+    while garbage.recv(4096): pass
+except ConnectionResetError: pass
+half = connect()
+half.sendall(bytes([0xd0, 200, 0x03]) + b'x' * 50)
+half.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+half.close()
+datagram = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+datagram.connect(node)
+datagram.send(bytes([0x40, 0x01, 0, 1]))
+datagram.settimeout(5)
+try: assert not datagram.recv(100)
+except ConnectionRefusedError: pass
+s = connect()
+PATH = b'\xb4body'
+code, _ = answer(s, bytes([(len(PATH) + 6) << 4, 0x03]) + PATH + b'\xffhello')
+assert code == 0x44, code
+code, rest = answer(s, bytes([len(PATH) << 4, 0x01]) + PATH)
+assert (code, rest) == (0x45, b'\xffhello'), (code, rest)
+";
+
+#[test]
+fn a_node_outlives_garbage_resets_and_datagrams_and_serves_the_next_client() {
+    let words = [
+        "--rate",
+        "5M",
+        "--delay",
+        "5ms",
+        "--name",
+        "lm-t3",
+        "--interval",
+        "0s",
+        "--node",
+        "--",
+        "python3",
+        "-c",
+        CLIENT,
+    ];
+    let Some((result, _)) = emulate(&words) else { return };
+    assert!(result.is_ok(), "{result:?}");
+}
+
+#[test]
+fn a_node_has_no_peer_program_and_needs_the_mtu_of_ipv6() {
+    let both = args(&["--rate", "1M", "--node", "--peer", "true"]);
+    assert!(both.expect_err("two things at one end").contains("--peer"));
+    let alone = args(&["--rate", "1M", "--window", "bbr"]);
+    assert!(alone.expect_err("no node").contains("--node"));
+    let args = args(&["--rate", "1M", "--node", "--mtu", "296"]).expect("a whole line");
+    let Err(Failure::Usage { message, .. }) = args.node.config(args.mtu) else {
+        panic!("it is refused")
+    };
+    assert!(message.contains("--mtu 296") && message.contains("1280"), "{message}");
+}

@@ -126,6 +126,10 @@ pub const PAGES: &[Page] = &[
                 "lowmesh emulate --rate 60k,30k --delay 200ms,400ms --queue 14100 --mtu 296",
             ),
             example(
+                "Store a value in a node that has its own TCP",
+                "lowmesh emulate --rate 250k --node -- lowmesh put coap+tcp://[fd00:6c6d:0:1::2]/body -e hello",
+            ),
+            example(
                 "Run a client over a link that loses packets",
                 "lowmesh emulate --rate 250k --loss 2% --peer ./server -- ./client",
             ),

@@ -7,7 +7,7 @@ use lowmesh_wired::ConfigError;
 use tun_rs::{DeviceBuilder, SyncDevice};
 
 use super::End;
-use crate::params::{EMULATED_IPV4, EMULATED_IPV6, EMULATED_NAME_OCTETS_MAX};
+use crate::params::{EMULATED_IPV4, EMULATED_IPV6, EMULATED_NAME_OCTETS_MAX, EMULATED_NODE_PREFIX};
 
 /// Why a link cannot be emulated here.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +15,9 @@ pub enum OpenError {
     /// A value makes no link.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The settings make no node.
+    #[error(transparent)]
+    Node(#[from] lowmesh_stack::ConfigError),
     /// The name makes no device.
     #[error(
         "`{0}` cannot be the name of a device; a name has 1 to {EMULATED_NAME_OCTETS_MAX} letters, digits or dashes"
@@ -101,6 +104,11 @@ impl Namespace {
             ip(&["-n", name, "address", "add", address, "dev", name, "nodad"])?;
         }
         Ok(())
+    }
+    /// Adds the route to the node at the other end.
+    pub(super) fn route_to_node(&self) -> Result<(), OpenError> {
+        let name = self.name.as_str();
+        ip(&["-n", name, "-6", "route", "add", EMULATED_NODE_PREFIX, "dev", name])
     }
 }
 

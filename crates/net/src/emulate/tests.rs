@@ -36,7 +36,7 @@ fn packets_take_the_time_of_the_link_and_what_does_not_fit_is_dropped() {
     // Ten datagrams of 300 octets with headers at once: one is sent, three wait, six are dropped.
     let script = "import socket;s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM);\
                   [s.sendto(b'x'*272,('10.9.0.2',9)) for _ in range(10)]";
-    let namespace = emulator.namespace(End::A).to_owned();
+    let namespace = emulator.namespace(End::A).expect("two namespaces").to_owned();
     let sent = Command::new("ip")
         .args(["netns", "exec", &namespace, "python3", "-c", script])
         .status()
@@ -76,4 +76,39 @@ fn a_name_that_makes_no_device_is_refused_before_anything_is_made() {
     }
     // The caller's own namespace is untouched.
     assert!(UdpSocket::bind("127.0.0.1:0").is_ok());
+}
+
+#[test]
+fn a_node_takes_the_packets_for_its_address_alone() {
+    use lowmesh_stack::{Config as NodeConfig, LinkLayer};
+    let link = LinkLayer::Csma(lowmesh_mac::csma::Config::default());
+    let config = NodeConfig { link, icmpv6_errors: 10, ..NodeConfig::default() };
+    let plan = Plan { mtu: 1_280, ..plan("lmtest-3") };
+    let mut emulator = match Emulator::open_with_node(&plan, &config, Vec::new()) {
+        Ok(emulator) => emulator,
+        Err(error @ (OpenError::Rights | OpenError::NoTun(_) | OpenError::NoIp)) => {
+            return eprintln!("SKIPPED, no link is emulated here: {error}");
+        }
+        Err(error) => panic!("{error}"),
+    };
+    assert!(emulator.namespace(End::B).is_none(), "the node has no namespace");
+    // The echo service of the node, and an address behind it, where nothing is.
+    let script = "import socket;s=socket.socket(socket.AF_INET6,socket.SOCK_DGRAM);s.settimeout(3);\
+                  s.sendto(b'x'*100,('fd00:6c6d:0:1::3',7));s.sendto(b'y'*100,('fd00:6c6d:0:1::2',7));\
+                  d,f=s.recvfrom(200);assert d==b'y'*100 and f[0]=='fd00:6c6d:0:1::2',(d,f)";
+    let namespace = emulator.namespace(End::A).expect("namespace a").to_owned();
+    let mut asked = Command::new("ip")
+        .args(["netns", "exec", &namespace, "python3", "-c", script])
+        .spawn()
+        .expect("it starts");
+    let status = loop {
+        emulator.step(Duration::from_millis(10)).expect("the device works");
+        if let Some(status) = asked.try_wait().expect("it was started") {
+            break status;
+        }
+    };
+    assert!(status.success());
+    let counters = emulator.totals(End::B).counters;
+    // The echo, and no error about the other packet.
+    assert_eq!((counters.offered, counters.dropped), (1, 0));
 }
