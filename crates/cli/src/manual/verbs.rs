@@ -21,7 +21,12 @@ const PING: &[Exit] = &[Done, Failed, Usage, NoAnswer, Security];
 
 const STREAMS: &str =
     "The command prints the payload of the response to stdout and everything else to stderr.";
-const GROUPS: &str = "For a group, such as coap://[ff02::fd%25eth0]/hello, the command collects responses until the timeout.";
+const GROUPS: &str = "A group, such as coap://[ff02::fd%25eth0]/hello, can send many responses. The command prints each \
+     when it arrives: `from ADDRESS` to stderr, then the payload to stdout, on lines of its own. With --json, each \
+     response is one line with the address as `from`.";
+const GROUP_END: &str = "The command does not know how many members a group has, so it always ends after --timeout, by default 8 s. \
+     Members respond within 5 s by default, and send no errors unless No-Response is 0. The exit code is that of an \
+     error if a member sent one.";
 const ENTITIES: &str =
     "An entity is one resource, /e/NAME, that combines resources of several devices, its members.";
 const NODE_OPTIONS: &str =
@@ -38,7 +43,7 @@ const fn page(verb: &'static str, examples: &'static [Example], exits: &'static 
 
 /// The page of a verb that asks a server.
 const fn request(verb: &'static str, examples: &'static [Example]) -> Page {
-    Page { verb, notes: &[STREAMS, GROUPS], examples, exits: REQUEST }
+    Page { verb, notes: &[STREAMS, GROUPS, GROUP_END], examples, exits: REQUEST }
 }
 
 /// The page of a verb that asks over a node.
@@ -405,6 +410,10 @@ pub const PAGES: &[Page] = &[
                 "lowmesh get coaps://host/hello --psk @key --identity me",
             ),
             example("Observe it for ten minutes", "lowmesh get coap://[::1]/time -s 10min"),
+            example(
+                "Get it from all servers on a link",
+                "lowmesh get coap://224.0.1.187/hello -B 6",
+            ),
         ],
     ),
     request(
@@ -451,7 +460,11 @@ pub const PAGES: &[Page] = &[
     ),
     Page {
         verb: "observe",
-        notes: &[STREAMS, "When the command ends, it cancels the observation at the server."],
+        notes: &[
+            STREAMS,
+            "When the command ends, it cancels the observation at the server.",
+            "For a group, it prints `from ADDRESS` to stderr before each state, and goes on if a member sends an error.",
+        ],
         examples: &[
             example("Print each state until Ctrl-C", "lowmesh observe coap://[::1]/time"),
             example("End after three states", "lowmesh observe coap://[::1]/time --count 3"),
