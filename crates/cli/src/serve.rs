@@ -49,7 +49,7 @@ async fn serve(args: &Args) -> Result<(), Failure> {
     let limits = args.groups.limits(Limits { grace: GRACE, ..args.bounds.limits()? });
     let mut server = Server::new(limits).map_err(Failure::own)?;
     if let Some(folder) = &args.folder {
-        folder::resources(&mut server, folder, args.writable)?;
+        folder::resources(&mut server, folder, args.groups.access(args.writable))?;
     } else {
         demo::resources(&mut server);
         plugtest::resources(&mut server);

@@ -249,3 +249,52 @@ fn the_list_of_many_files_is_bounded_filtered_and_kept_up_to_date() {
     std::thread::sleep(Duration::from_secs(3));
     assert_eq!(links("?href=/0002*"), [""]);
 }
+
+/// A group at the loopback interface, which every machine has.
+#[cfg(target_os = "linux")]
+const GROUP: &str = "224.0.1.201";
+
+#[cfg(target_os = "linux")]
+#[test]
+fn files_respond_to_groups_only_if_the_server_belongs_to_one_and_are_written_by_permission() {
+    let folder = Folder::new("of-a-group", &[("t.txt", b"20"), ("large.txt", &[b'x'; 5000])]);
+    let serve = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lowmesh"));
+        command.args(["serve", "--port", "0", "-a", "0.0.0.0", "--leisure", "50ms"]);
+        command.args(args).arg(folder.path());
+        Server::spawn(command)
+    };
+    // What the members of the group answer to a verb.
+    let ask = |server: &Server, verb: &str, path: &str, args: &[&str]| {
+        let uri = server.uri("coap", path).replace("0.0.0.0", GROUP);
+        let ended = lowmesh(&[&[verb, &uri, "--interface", "lo", "-B", "1"], args].concat());
+        let text = [ended.stdout, ended.stderr].concat();
+        (ended.status.code(), String::from_utf8_lossy(&text).into_owned())
+    };
+    let content = || fs::read(folder.0.join("t.txt")).expect("it is there");
+    let member = format!("{GROUP}%lo");
+
+    let reading = serve(&["-w", "--group", &member]);
+    let (code, text) = ask(&reading, "get", "/t.txt", &[]);
+    assert!(code == Some(0) && text.starts_with("20"), "{code:?} {text}");
+    let (code, text) = ask(&reading, "get", "/large.txt", &[]);
+    assert!(code == Some(0) && text.contains("xxx"), "the first block: {code:?} {text}");
+    // Errors, as of a path that is not there, are not sent to a group.
+    assert_eq!(ask(&reading, "get", "/none.txt", &[]).0, Some(3));
+    assert_eq!(ask(&reading, "put", "/t.txt", &["-e", "21"]).0, Some(3));
+    assert_eq!(ask(&reading, "delete", "/t.txt", &[]).0, Some(3));
+    assert_eq!(content(), b"20");
+    let (code, text) = ask(&reading, "put", "/t.txt", &["-e", "21", "-O", "no-response,0"]);
+    assert!(code == Some(4) && text.contains("4.05"), "{code:?} {text}");
+    drop(reading);
+
+    let writing = serve(&["-w", "--group", &member, "--group-writable"]);
+    assert_eq!(ask(&writing, "put", "/t.txt", &["-e", "21"]).0, Some(0));
+    assert_eq!(content(), b"21");
+    assert_eq!(ask(&writing, "delete", "/t.txt", &[]).0, Some(0));
+    assert!(!folder.0.join("t.txt").exists());
+    drop(writing);
+
+    let refused = lowmesh(&["serve", folder.path(), "--group-writable"]);
+    assert_eq!(refused.status.code(), Some(2), "it needs --writable");
+}

@@ -4,6 +4,9 @@
 //! A path of a request names a file by its segments, none of which can lead out of the folder: not `..`, not a
 //! separator inside a segment, not a link to elsewhere. Served are regular files that are not hidden, under their
 //! names or through links.
+//!
+//! Files respond to group requests only if the owner of the server says that it belongs to groups: RFC 7252 s11.3 and RFC
+//! 10020 s3.6 limit group requests to resources that need them.
 
 mod list;
 mod place;
@@ -50,24 +53,37 @@ const FORMATS: [(&str, ContentFormat); 12] = [
     ("xml", ContentFormat::XML),
 ];
 
+/// What clients may do with the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Write and delete them.
+    pub writable: bool,
+    /// Read them with group requests.
+    pub groups: bool,
+    /// Also write and delete them with group requests, if they are writable.
+    pub groups_write: bool,
+}
+
 /// Puts the files of a folder into a server.
-pub fn resources(server: &mut Server, folder: &Path, writable: bool) -> Result<(), Failure> {
+pub fn resources(server: &mut Server, folder: &Path, access: Access) -> Result<(), Failure> {
     let hint = "give a folder that can be read, or --demo";
     let refused = |error| Failure::usage(format!("{}: {error}", folder.display()), hint);
     let root = Arc::new(Root::open(folder).map_err(refused)?);
     // A folder that cannot be read is better found now than at the first request.
     fs::read_dir(folder).map_err(refused)?;
-    if writable {
+    if access.writable {
         list::clean(&root);
     }
     let (list, changes) = (Arc::default(), server.changes());
     let (places, writing, serial) = (Places::default(), Mutex::default(), Serial::default());
-    let folder = Arc::new(Folder { root, list, changes, places, writing, serial });
+    let groups_write = access.groups_write;
+    let folder = Arc::new(Folder { root, list, changes, places, writing, serial, groups_write });
     let listed = folder.clone();
     let methods =
-        if writable { Methods::GET | Methods::PUT | Methods::DELETE } else { Methods::GET };
+        if access.writable { Methods::GET | Methods::PUT | Methods::DELETE } else { Methods::GET };
     let files = Handler::later(move |request| folder.clone().file(request));
-    server.insert("/", Resource::new(methods, files).subtree().hidden().observable());
+    let files = Resource::new(methods, files).subtree().hidden().observable();
+    server.insert("/", if access.groups { files.multicast() } else { files });
     // In place of the server's own list, which knows only that there is a folder.
     let links = Handler::later(move |request| listed.clone().list(request));
     let links = Resource::new(Methods::GET, links).format(ContentFormat::LINK_FORMAT);
@@ -84,6 +100,7 @@ struct Folder {
     /// One file takes the place of another at a time, so that conditions hold while it does.
     writing: Mutex<()>,
     serial: Serial,
+    groups_write: bool,
 }
 
 impl Folder {
@@ -112,6 +129,10 @@ impl Folder {
         }
     }
     fn answer(&self, request: &Request) -> ResponseTemplate {
+        // One forged datagram would change the files of all members. Errors leave only if the client asks for them.
+        if request.multicast && request.method() != Code::GET && !self.groups_write {
+            return code(Code::METHOD_NOT_ALLOWED);
+        }
         let answer = match request.method() {
             Code::PUT => self.write(request),
             Code::DELETE => self.delete(request),

@@ -10,17 +10,23 @@ use lowmesh_units::Duration;
 use crate::console::say;
 use crate::duration;
 use crate::failure::Failure;
+use crate::serve::folder::Access;
 
 /// Groups that a server joins.
 #[derive(Debug, clap::Args)]
 #[group(id = "membership")]
 pub struct Args {
-    /// Join a group (repeatable), such as `ff35::30:1%eth0` or `224.0.1.200%eth0`; without %INTERFACE at every interface
+    /// Join a group (repeatable), such as `ff35::30:1%eth0` or `224.0.1.200%eth0`; without %INTERFACE at every interface.
+    /// Files of the folder then respond to group requests
     #[arg(long = "group", value_name = "ADDRESS[%INTERFACE]", value_parser = membership)]
     groups: Vec<Membership>,
-    /// Let clients make the server join and leave groups, with POST /mc
+    /// Let clients make the server join and leave groups, with POST /mc. Files of the folder then respond to group
+    /// requests
     #[arg(long)]
     mc: bool,
+    /// Let group requests write and delete files of the folder
+    #[arg(long, requires = "writable", conflicts_with = "demo")]
+    group_writable: bool,
     /// Time over which the server spreads its responses to group requests; by default 5 s
     #[arg(long, value_name = "TIME", value_parser = duration::wait, conflicts_with = "group_size")]
     leisure: Option<Duration>,
@@ -61,6 +67,12 @@ impl Args {
         }
         limits.host.challenge_groups = self.group_echo;
         limits
+    }
+    /// What clients may do with the files of a folder: group requests read them if the server belongs to groups that its
+    /// owner or a client names. The groups of all CoAP nodes alone are no reason to send files to everybody.
+    pub fn access(&self, writable: bool) -> Access {
+        let groups = self.mc || !self.groups.is_empty();
+        Access { writable, groups, groups_write: self.group_writable }
     }
     /// Adds the resource by which clients change the groups.
     pub fn resources(&self, server: &mut Server) {
