@@ -10,6 +10,7 @@ mod alone;
 mod application;
 mod connection;
 mod conversation;
+mod entities;
 mod group_security;
 mod hosts;
 mod link;
@@ -46,6 +47,7 @@ fn targets() -> Vec<Target> {
     all.extend(conversation::targets());
     all.extend(connection::targets());
     all.extend(hosts::targets());
+    all.extend(entities::targets());
     all
 }
 

@@ -140,18 +140,21 @@ const SCALING: &[Row] = &[
 /// How often a running row is looked at.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Runs the table; `--quick` leaves the scaling rows out. `flows` runs the table of TCP flows, and `codec`, `server`
-/// and `coap DIR` those benches of CoAP instead.
+/// Runs the table; `--quick` leaves the scaling rows out. `flows` runs the table of TCP flows, `groups` the bench of the
+/// Entity Manager, and `codec`, `server` and `coap DIR` those benches of CoAP instead.
 pub fn run(args: &[String]) -> Result<()> {
     let quick = match args {
         [] => false,
         [flag] if flag == "--quick" => true,
         [what] if what == "codec" => return run_bench("lowmesh-wire", "coap"),
         [what] if what == "flows" => return flows::run(&product::build()?),
+        [what] if what == "groups" => return run_bench("lowmesh-group", "query"),
         [what] if what == "server" => return run_bench("lowmesh-coap", "server"),
         [what, folder] if what == "coap" => return coap::run(Path::new(folder)),
         other => {
-            bail!("unknown arguments {other:?}; allowed: --quick, flows, codec, server, coap DIR")
+            bail!(
+                "unknown arguments {other:?}; allowed: --quick, flows, codec, groups, server, coap DIR"
+            )
         }
     };
     let binary = product::build()?;

@@ -7,6 +7,7 @@ mod aiocoap;
 mod capture;
 mod case;
 mod entities;
+mod folders;
 mod group_oscore;
 mod libcoap;
 mod material;
@@ -50,6 +51,7 @@ pub fn run(args: &[String]) -> Result<()> {
     groups.extend(proxy::groups(stage, libcoap, python.as_deref()));
     groups.extend(members::groups(stage, libcoap, python.as_deref()));
     groups.extend(own_tcp::groups(stage, libcoap, python.as_deref()));
+    groups.extend(folders::groups(stage));
     groups.extend(entities::groups(stage, libcoap, python.as_deref()));
     let capture = Capture::start(&material, &tally)?;
     let ports = together(groups, &tally);

@@ -37,15 +37,16 @@ pub fn groups<'a>(stage: Stage<'a>, libcoap: bool, python: Option<&'a Path>) -> 
 }
 
 /// Hosts on one link, which end with the value.
-struct Link {
+pub(super) struct Link {
     prefix: String,
     hosts: Vec<&'static str>,
 }
 
 impl Link {
-    /// Lays a link between hosts; number N has the addresses fd00:77::N and 10.77.0.N.
-    fn lay(hosts: &[&'static str]) -> Result<Self> {
-        let link = Self { prefix: format!("lowmesh{}", std::process::id()), hosts: hosts.to_vec() };
+    /// Lays a link of a name between hosts; number N has the addresses fd00:77::N and 10.77.0.N.
+    pub(super) fn lay(name: &str, hosts: &[&'static str]) -> Result<Self> {
+        let prefix = format!("lowmesh{}{name}", std::process::id());
+        let link = Self { prefix, hosts: hosts.to_vec() };
         let hub = link.name("hub");
         ip(&["netns", "add", &hub])?;
         let in_hub = |args: &[&str]| ip(&[&["-n", &hub][..], args].concat());
@@ -69,7 +70,7 @@ impl Link {
         format!("{}{host}", self.prefix)
     }
     /// A program on a host.
-    fn on(&self, host: &str, program: impl AsRef<Path>, args: &[&str]) -> Command {
+    pub(super) fn on(&self, host: &str, program: impl AsRef<Path>, args: &[&str]) -> Command {
         let program = program.as_ref().to_string_lossy().into_owned();
         let name = self.name(host);
         process::command("ip", &[&["netns", "exec", &name, &program][..], args].concat())
@@ -91,7 +92,7 @@ fn ip(args: &[&str]) -> Result<()> {
 
 fn ask(stage: &Stage<'_>, python: &Path) -> Result<Vec<Port>> {
     let Stage { binary, tally, .. } = *stage;
-    let link = match Link::lay(&["ours", "libcoap", "aiocoap", "asker"]) {
+    let link = match Link::lay("members", &["ours", "libcoap", "aiocoap", "asker"]) {
         Ok(link) => link,
         Err(why) => {
             tally.skip("groups", &format!("network namespaces need root and ip: {why:#}"));
