@@ -306,7 +306,7 @@ mod tests {
             ("act=add", &group(1)[..15], "not 15"),
             ("act=add", &[], "not 0"),
             ("act=add", &[group(1), vec![0]].concat(), "not 17"),
-            ("act=add", &unicast, "begin with ff"),
+            ("act=add", &unicast, "begins with ff"),
             ("act=join", &group(1), "act=add or act=del"),
             ("add", &group(1), "act=add or act=del"),
         ] {
