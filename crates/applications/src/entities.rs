@@ -1,12 +1,10 @@
 //! The Entity Manager (crate `group`) on a node: its resources are those below `/e`, and the node asks the members.
-//! Clients observe entities (RFC 7641), and the manager observes their members.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use core::net::{IpAddr, Ipv6Addr};
 
-use lowmesh_coap::params::ACK_TIMEOUT;
 use lowmesh_coap::{RequestTemplate, ResponseTemplate};
 use lowmesh_group::store::{Memory, StoreError};
 use lowmesh_group::{Authority, Config, ExchangeId, Input as In, Manager, Output, params};
@@ -32,22 +30,10 @@ pub struct Entities {
     clients: BTreeMap<lowmesh_group::RequestId, Exchange>,
     serial: u64,
     /// Requests to members and groups, by both names.
-    asked: BTreeMap<RequestId, Asked>,
+    asked: BTreeMap<RequestId, (ExchangeId, bool)>,
     requests: BTreeMap<ExchangeId, RequestId>,
     queried: u64,
     answered: u64,
-}
-
-/// A request to a member or a group.
-#[derive(Clone, Copy, Debug)]
-struct Asked {
-    exchange: ExchangeId,
-    /// It is part of a query, and not about the groups of a node.
-    is_of_member: bool,
-    /// When it left.
-    at: Instant,
-    /// The manager has its response: what follows are notifications.
-    is_observed: bool,
 }
 
 impl Entities {
@@ -69,7 +55,7 @@ impl Entities {
     }
 
     /// What the node has to say, as an input of the manager.
-    fn input(&mut self, now: Instant, input: Input, host: &mut HostHandle<'_>) -> Option<In> {
+    fn input(&mut self, input: Input, host: &mut HostHandle<'_>) -> Option<In> {
         Some(match input {
             // A manager is no member of groups.
             Input::Request { exchange, multicast: true, .. } => {
@@ -84,66 +70,43 @@ impl Entities {
                 In::Request { request, client: ip(from.0), message }
             }
             Input::Response { request, message, rtt, retransmissions, .. } => {
-                let Asked { exchange, is_of_member, is_observed, .. } = self.close(request)?;
-                if is_observed {
-                    // A response without Observe is the last state (RFC 7641 s3.2).
-                    self.tell(now, In::Notification { exchange, message });
-                    return Some(In::Over { exchange });
-                }
+                let (exchange, is_of_member) = self.close(request)?;
                 if is_of_member && message.code.class() == Class::Success {
-                    self.count_answer(host);
+                    self.answered += 1;
+                    host.report(Report::MemberAnswered);
                 }
-                In::Response { exchange, message, rtt, retransmissions }
-            }
-            Input::Notification { request, message, .. } => {
-                let asked = self.asked.get_mut(&request)?;
-                let (exchange, rtt) = (asked.exchange, now.since(asked.at));
-                if core::mem::replace(&mut asked.is_observed, true) {
-                    return Some(In::Notification { exchange, message });
-                }
-                self.count_answer(host);
-                // The host does not say how often it has sent the request. After a timeout the time may be that of a copy.
-                let retransmissions = u8::from(rtt >= ACK_TIMEOUT);
                 In::Response { exchange, message, rtt, retransmissions }
             }
             Input::GroupResponse { request, from, message } => {
-                let exchange = self.asked.get(&request)?.exchange;
+                let (exchange, _) = *self.asked.get(&request)?;
                 if message.code.class() == Class::Success {
-                    self.count_answer(host);
+                    self.answered += 1;
+                    host.report(Report::MemberAnswered);
                 }
                 let host = Host::V6(from.0.into(), None);
                 let from = Authority { scheme: Scheme::Coap, host, port: from.1 };
                 In::GroupResponse { exchange, from, message }
             }
-            Input::Over { request } => In::Over { exchange: self.close(request)?.exchange },
+            Input::Over { request } => In::Over { exchange: self.close(request)?.0 },
             Input::Failed { request, reason } => {
-                In::Failed { exchange: self.close(request)?.exchange, reason }
+                In::Failed { exchange: self.close(request)?.0, reason }
             }
-            Input::Refused { request, .. } => In::Failed {
-                exchange: self.close(request)?.exchange,
-                reason: DropReason::QueueFull,
-            },
+            Input::Refused { request, .. } => {
+                In::Failed { exchange: self.close(request)?.0, reason: DropReason::QueueFull }
+            }
             Input::Deadline => In::Deadline,
             _ => return None,
         })
     }
 
-    fn count_answer(&mut self, host: &mut HostHandle<'_>) {
-        self.answered += 1;
-        host.report(Report::MemberAnswered);
-    }
-
-    fn close(&mut self, request: RequestId) -> Option<Asked> {
+    fn close(&mut self, request: RequestId) -> Option<(ExchangeId, bool)> {
         let asked = self.asked.remove(&request)?;
-        self.requests.remove(&asked.exchange);
+        self.requests.remove(&asked.0);
         Some(asked)
     }
 
     /// Does what the manager wants.
     fn carry_out(&mut self, now: Instant, host: &mut HostHandle<'_>) {
-        while let Some(request) = self.manager.poll_change() {
-            host.request_changed(request);
-        }
         while let Some(output) = self.manager.poll_output() {
             match output {
                 Output::Request { exchange, to, message } => match peer(&to) {
@@ -153,7 +116,7 @@ impl Entities {
                             host.report(Report::MembersAsked);
                         }
                         let request = host.request(to, message);
-                        self.open(now, request, exchange, is_of_member);
+                        self.open(request, exchange, is_of_member);
                     }
                     None => self.fail(now, exchange),
                 },
@@ -161,7 +124,7 @@ impl Entities {
                     Some(to) => {
                         host.report(Report::MembersAsked);
                         let request = host.request_group(to, message, wait);
-                        self.open(now, request, exchange, true);
+                        self.open(request, exchange, true);
                     }
                     None => self.fail(now, exchange),
                 },
@@ -189,18 +152,15 @@ impl Entities {
         }
     }
 
-    fn open(&mut self, at: Instant, request: RequestId, exchange: ExchangeId, is_of_member: bool) {
-        self.asked.insert(request, Asked { exchange, is_of_member, at, is_observed: false });
+    fn open(&mut self, request: RequestId, exchange: ExchangeId, is_of_member: bool) {
+        self.asked.insert(request, (exchange, is_of_member));
         self.requests.insert(exchange, request);
     }
 
     /// A node has IPv6 addresses alone.
     fn fail(&mut self, now: Instant, exchange: ExchangeId) {
-        self.tell(now, In::Failed { exchange, reason: DropReason::NoRoute });
-    }
-
-    fn tell(&mut self, now: Instant, input: In) {
-        let taken = self.manager.handle(now, input);
+        let failed = In::Failed { exchange, reason: DropReason::NoRoute };
+        let taken = self.manager.handle(now, failed);
         debug_assert!(taken.is_ok(), "{taken:?}");
     }
 }
@@ -228,8 +188,9 @@ impl Application for Entities {
         Claims { paths, ..Claims::default() }
     }
     fn handle(&mut self, now: Instant, input: Input, host: &mut HostHandle<'_>) {
-        if let Some(input) = self.input(now, input, host) {
-            self.tell(now, input);
+        if let Some(input) = self.input(input, host) {
+            let taken = self.manager.handle(now, input);
+            debug_assert!(taken.is_ok(), "{taken:?}");
         }
         self.carry_out(now, host);
         self.respond(now, host);

@@ -204,8 +204,6 @@ pub enum Action {
     Decline(Exchange),
     /// The state of the resource at a path has changed: its observers are notified.
     Changed(String),
-    /// The state that observers with a request like this one see has changed: they are notified.
-    RequestChanged(Message),
     /// Send a UDP datagram.
     Datagram {
         /// From this port.
@@ -327,10 +325,6 @@ impl<'a> HostHandle<'a> {
     /// again as [`Input::Request`].
     pub fn changed(&mut self, path: &str) {
         self.actions.push(Action::Changed(path.into()));
-    }
-    /// The same for the observers whose requests are like this one: a resource can have another state for each query.
-    pub fn request_changed(&mut self, request: Message) {
-        self.actions.push(Action::RequestChanged(request));
     }
     /// Sends a UDP datagram.
     pub fn send_datagram(&mut self, source_port: u16, peer: Peer, payload: Vec<u8>) {

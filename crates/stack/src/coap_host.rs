@@ -13,7 +13,6 @@ use lowmesh_coap::{Input, Output, RequestTemplate};
 use lowmesh_machine::{DropReason, Handle, Machine, Outbox, Rejected, debug_assert_accepted};
 use lowmesh_oscore::transport::{ConnectionHost, DatagramHost, VolatileContexts};
 use lowmesh_units::Instant;
-use lowmesh_wire::coap::Message;
 use lowmesh_wire::coap::stream::Framing;
 
 use crate::peer::Peer;
@@ -82,13 +81,6 @@ impl CoapHost {
         match self {
             Self::Datagrams(host) => host.changed(path, now),
             Self::Connections(connected) => connected.host.changed(path, now),
-        }
-    }
-    /// The same for the observers whose requests are like this one.
-    pub fn request_changed(&mut self, request: &Message, now: Instant) {
-        match self {
-            Self::Datagrams(host) => host.request_changed(request, now),
-            Self::Connections(connected) => connected.host.request_changed(request, now),
         }
     }
     /// What it wants of the transport below it.

@@ -284,7 +284,6 @@ impl Hosting {
                 let _expired = self.coap.handle(now, CoapInput::Decline { exchange });
             }
             Action::Changed(path) => self.coap.changed(&path, now),
-            Action::RequestChanged(request) => self.coap.request_changed(&request, now),
             Action::Datagram { source_port, peer: to, payload } => {
                 let class = Class::Request;
                 self.outbox.push(Output::Datagram { source_port, to, payload, class });

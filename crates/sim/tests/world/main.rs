@@ -5,7 +5,6 @@
 //! | `worlds` | (plain and random worlds to try things on) |
 //! | `backbone` | what goes from one mesh to another, in from outside, and out? |
 //! | `determinism` | same seed, same run, with any observers? |
-//! | `entities` | does a node observe an entity through the manager? |
 //! | `forms` | does each form of traffic do what it says? |
 //! | `invariants` | what holds in every world, and at rest? |
 //! | `slots` | does the air keep its rules in every slot? |
@@ -18,7 +17,6 @@
 mod backbone;
 mod carrier;
 mod determinism;
-mod entities;
 mod forms;
 mod groups;
 mod indicators;
