@@ -10,7 +10,6 @@ mod alone;
 mod application;
 mod connection;
 mod conversation;
-mod entities;
 mod group_security;
 mod hosts;
 mod link;
@@ -47,7 +46,6 @@ fn targets() -> Vec<Target> {
     all.extend(conversation::targets());
     all.extend(connection::targets());
     all.extend(hosts::targets());
-    all.extend(entities::targets());
     all
 }
 
