@@ -94,15 +94,15 @@ struct Watch {
     question: Question,
     /// Answers that suffice for the first result.
     enough: Option<usize>,
-    manner: Manner,
+    settings: RequestSettings,
     slots: Vec<Slot>,
     result: Option<Result<Answer, Refusal>>,
     due: Option<Instant>,
 }
 
-/// How members are asked.
+/// The settings of requests to members.
 #[derive(Clone, Copy, Debug)]
-struct Manner {
+struct RequestSettings {
     confirmable: bool,
     hop_limit: u32,
 }
@@ -237,17 +237,17 @@ impl Watches {
         now: Instant,
     ) {
         let Some(watch) = self.all.get_mut(&number) else { return };
-        let manner = watch.manner;
+        let settings = watch.settings;
         for (place, slot) in watch.slots.iter_mut().enumerate() {
             let Target::Entity { name, query } = &slot.target else {
                 let start = now + profile.delay * place as u64;
-                ask(slot, (number, place), manner, dispatch, start);
+                ask(slot, (number, place), settings, dispatch, start);
                 continue;
             };
             if let Some((entity, _)) = entities.live(name) {
                 let draft = overrides(query).unwrap_or_default();
                 let asker = Asker::Parent { watch: number, slot: place };
-                orders.push(Order { asker, entity, draft, hop_limit: manner.hop_limit });
+                orders.push(Order { asker, entity, draft, hop_limit: settings.hop_limit });
             } else {
                 let reason = Reason::Refused { code: Code::NOT_FOUND, detail: String::new() };
                 slot.latest = Some(Err(reason));
@@ -389,7 +389,7 @@ impl Watches {
     fn ask_again(&mut self, dispatch: &mut Dispatch, number: u64, now: Instant) {
         let Some(watch) = self.all.get_mut(&number) else { return };
         watch.due = None;
-        let manner = watch.manner;
+        let settings = watch.settings;
         for (place, slot) in watch.slots.iter_mut().enumerate() {
             if slot.ask_at.is_none_or(|at| at > now) {
                 continue;
@@ -399,7 +399,7 @@ impl Watches {
             {
                 dispatch.push(Output::Cancel { exchange: ExchangeId(exchange) });
             }
-            ask(slot, (number, place), manner, dispatch, now);
+            ask(slot, (number, place), settings, dispatch, now);
         }
     }
     /// The times of a watch itself.
@@ -535,7 +535,7 @@ fn open(entity: &Entity, order: Order) -> Result<(Watch, Profile), (Asker, Refus
     let watch = Watch {
         asker,
         enough: plan.profile.replies.map(usize::from),
-        manner: Manner {
+        settings: RequestSettings {
             confirmable: plan.profile.message_type == MessageType::Confirmable,
             hop_limit,
         },
@@ -550,7 +550,7 @@ fn open(entity: &Entity, order: Order) -> Result<(Watch, Profile), (Asker, Refus
 fn ask(
     slot: &mut Slot,
     (watch, place): (u64, usize),
-    manner: Manner,
+    settings: RequestSettings,
     dispatch: &mut Dispatch,
     start: Instant,
 ) {
@@ -558,8 +558,8 @@ fn ask(
     let Target::Resource(uri) = &slot.target else { return };
     let mut template = request(Code::GET, uri);
     template.options.set_uint(OptionNumber::OBSERVE, REGISTER);
-    template.confirmable = manner.confirmable;
-    hops::limit(&mut template, uri, manner.hop_limit);
+    template.confirmable = settings.confirmable;
+    hops::limit(&mut template, uri, settings.hop_limit);
     let owner = Owner::Watch { watch, slot: place };
     slot.asked = Some(dispatch.ask(owner, Authority::of(uri), template, start));
 }

@@ -7,8 +7,8 @@
 //!    ^                             │ base + 1: three answers that take too long ─> else: less often, other direction
 //!    └─────────────────────────────┴──────────────────────────────────────────────┘
 //! ```
-//! A larger window that disturbs the mesh lengthens each round trip. If `w` exchanges share the mesh as well as one does,
-//! a round trip takes `w` times as long and nothing is gained. Three answers show this, so a bad trial disturbs few members.
+//! With a larger window each round trip takes longer. If the exchanges only wait for each other, `w` of them take `w` times
+//! as long, and nothing is gained. Three answers show this, so a bad trial disturbs few members.
 //!
 //! What a window costs includes its losses and its queues, whatever their cause: a MAC with few queues, interference, or
 //! cells of a schedule. So the gate needs no model of the mesh. After each trial without a gain
