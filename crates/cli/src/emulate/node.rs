@@ -3,22 +3,23 @@
 use clap::builder::PossibleValuesParser;
 use lowmesh_applications::Document;
 use lowmesh_lab::scenario::Rows;
+use lowmesh_lowpan as lowpan;
 use lowmesh_mac::csma;
+use lowmesh_net::zep::RealTime;
 use lowmesh_stack::config::{Tcp, Transport};
 use lowmesh_stack::{Application, Config, LinkLayer};
 use lowmesh_tcp::Profile;
+use lowmesh_wire::{ipv6, tcp};
 
 use crate::failure::Failure;
 use crate::rows;
 
 /// The resource of the node.
 const PATH: &str = "/body";
-/// ICMPv6 errors that the node sends in a second; ours, as a node over ZEP.
-const ICMPV6_ERRORS: u32 = 10;
 /// The smallest MTU of IPv6: RFC 8200 s5.
-const MTU_MIN: u16 = 1280;
-/// The headers of IPv6 and TCP: RFC 8200 s3, 40 octets, and RFC 9293 s3.1, 20.
-const HEADER_OCTETS: u16 = 60;
+const MTU_MIN: u16 = lowpan::params::MTU as u16;
+/// The headers of IPv6 and TCP.
+const HEADER_OCTETS: u16 = (ipv6::HEADER_OCTETS + tcp::HEADER_OCTETS) as u16;
 
 /// The node.
 #[derive(Debug, clap::Args)]
@@ -52,11 +53,11 @@ impl Options {
         let window = Rows::default().windows.row(&self.window);
         let window = window.map_err(|error| Failure::usage(error, "see --window"))?;
         let mss = profile.mss.min(mtu - HEADER_OCTETS);
-        let tcp = Tcp { profile: Profile { window, mss, ..profile }, ..Tcp::default() };
+        let transport = Tcp { profile: Profile { window, mss, ..profile }, ..Tcp::default() };
         Ok(Config {
             link: LinkLayer::Csma(csma::Config::default()),
-            icmpv6_errors: ICMPV6_ERRORS,
-            transport: Transport::Tcp(tcp),
+            icmpv6_errors: RealTime::default().icmpv6_errors,
+            transport: Transport::Tcp(transport),
             ..Config::default()
         })
     }
