@@ -2,7 +2,8 @@
 //! `--results` rewrites the table of the built-in scenarios. Nothing in them is typed in.
 //!
 //! The same version gives the same figures, byte for byte, so `--check` compares them. A screenshot differs between
-//! browsers, so `--check` compares a digest of the page that it shows. Only the speeds in the table differ.
+//! browsers, so `--check` compares a digest of the page that it shows. Only the speeds in the table differ; README has that
+//! of the table.
 
 use std::path::PathBuf;
 
@@ -45,6 +46,11 @@ pub fn run(args: &[String]) -> Result<()> {
     figure("grenoble-50.svg", grenoble::made(&binary)?)?;
     if !report::refreshed(&binary, check)? {
         stale.push(report::PICTURE);
+    }
+    if check && !results::is_current()? {
+        bail!(
+            "README.md has another speed than docs/topics/results.md; `cargo xtask figures --results` mends both"
+        );
     }
     if check && !stale.is_empty() {
         bail!("{FOLDER}: `cargo xtask figures` brings up to date: {}", stale.join(", "));

@@ -1,4 +1,5 @@
-//! The table of the built-in scenarios: a block between two markers is replaced by what the product prints now.
+//! The table of the built-in scenarios: a block between two markers is replaced by what the product prints now. README
+//! has one of its speeds.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,6 +14,10 @@ use crate::{process, product};
 const PAGE: &str = "docs/topics/results.md";
 /// The built-in scenarios that are compared in one line each.
 const COMPARED: [&str; 5] = ["grenoble-50", "pister-26", "pister-64", "grid-25", "grid-64"];
+/// The page with the speed of one of them, in the row that starts like this.
+const README: &str = "README.md";
+const README_SCENARIO: &str = "pister-26";
+const README_ROW: &str = "| Lowmesh (`pister-26`) | ";
 /// Metrics with a column.
 const METRICS: [&str; 6] = ["nodes", "joined", "tdr", "delay_p50_ms", "delay_p95_ms", "duty_cycle"];
 
@@ -21,9 +26,38 @@ pub fn rewrite(binary: &PathBuf) -> Result<()> {
     let path = process::root().join(PAGE);
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {PAGE}"))?;
     let text = replaced(&text, "scenarios", &comparison(binary)?)?;
-    std::fs::write(&path, text).with_context(|| format!("cannot write {PAGE}"))?;
-    println!("{PAGE}: {} scenarios", COMPARED.len());
+    std::fs::write(&path, &text).with_context(|| format!("cannot write {PAGE}"))?;
+    let path = process::root().join(README);
+    let readme = std::fs::read_to_string(&path).with_context(|| format!("cannot read {README}"))?;
+    let readme = with_speed(&readme, &text)?;
+    std::fs::write(&path, readme).with_context(|| format!("cannot write {README}"))?;
+    println!("{PAGE}: {} scenarios; {README}: speed of {README_SCENARIO}", COMPARED.len());
     Ok(())
+}
+
+/// Whether README has the speed of the table.
+pub fn is_current() -> Result<bool> {
+    let read = |page: &str| {
+        std::fs::read_to_string(process::root().join(page))
+            .with_context(|| format!("cannot read {page}"))
+    };
+    let readme = read(README)?;
+    Ok(with_speed(&readme, &read(PAGE)?)? == readme)
+}
+
+/// README with the speed in the table of `page`.
+fn with_speed(readme: &str, page: &str) -> Result<String> {
+    let scenario = format!("| `{README_SCENARIO}` |");
+    let row = page.lines().find(|line| line.starts_with(&scenario));
+    let speed = row.and_then(|row| row.trim_end_matches([' ', '|']).rsplit(' ').next());
+    let speed: u64 = speed
+        .and_then(|speed| speed.parse().ok())
+        .with_context(|| format!("{PAGE} has no speed of {README_SCENARIO}"))?;
+    let Some((head, rest)) = readme.split_once(README_ROW) else {
+        bail!("{README} has no row {README_ROW:?}")
+    };
+    let Some((_, tail)) = rest.split_once(" |") else { bail!("{README}: the row has no speed") };
+    Ok(format!("{head}{README_ROW}{},{:03} |{tail}", speed / 1000, speed % 1000))
 }
 
 /// One line a scenario.
@@ -93,6 +127,15 @@ mod tests {
         assert_eq!(new, "a\n<!-- begin run -->\nnew\n<!-- end run -->\nz\n");
         assert_eq!(replaced(&new, "run", "new").expect("markers"), new, "twice is once");
         assert!(replaced(text, "speed", "").is_err());
+    }
+
+    #[test]
+    fn readme_has_the_speed_of_the_table() {
+        let page = "| `pister-64` | 63 | 3400 |\n| `pister-26` | 25 | 0.99 ± 0.01 | 12000 |\n";
+        let readme = "a\n| Lowmesh (`pister-26`) | 16,000 | | |\nz\n";
+        let new = with_speed(readme, page).expect("both rows");
+        assert_eq!(new, "a\n| Lowmesh (`pister-26`) | 12,000 | | |\nz\n");
+        assert!(with_speed("a\n", page).is_err() && with_speed(readme, "a\n").is_err());
     }
 
     #[test]
