@@ -68,7 +68,7 @@ impl Session {
         let settings = Settings { peer, local: options.bind, channel, node: options.eui64 };
         let mut host = Host::open(settings, node).map_err(|error| {
             let message = format!("cannot open a socket towards {peer}: {error}");
-            Failure::usage(message, "--bind names an address and a free port of this machine")
+            Failure::usage(message, "give --bind an address of this machine and a free port")
         })?;
         stop_at(until, host.remote())?;
         host.start();
