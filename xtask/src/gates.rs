@@ -11,10 +11,9 @@ use serde_json::Value;
 
 use crate::{process, product};
 
-/// Runs of an arm in a cell; each has about ten queries.
-const SEEDS: usize = 5;
-/// The 0.975 quantile of Student's t with `SEEDS - 1` = 4 degrees of freedom.
-const STUDENT_T: f64 = 2.776;
+/// Runs of an arm in a cell, each with about ten queries, and the 0.975 quantile of Student's t with one degree of freedom
+/// less. The first is the default.
+const RUNS: [(usize, f64); 4] = [(5, 2.776), (10, 2.262), (20, 2.093), (50, 2.010)];
 /// Members of the group.
 const MEMBERS: [u32; 5] = [5, 10, 20, 29, 40];
 /// Load of Wi-Fi in Mbit/s.
@@ -51,6 +50,12 @@ const MACS: [Mac; 3] = [
     },
 ];
 
+/// The command, and how often it runs each arm.
+struct Program {
+    binary: PathBuf,
+    runs: usize,
+}
+
 /// What the seeds of an arm in a cell measured, in their order.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Arm {
@@ -67,16 +72,25 @@ enum Verdict {
     Worse,
 }
 
-/// Runs all cells; `--quick` runs those of one load; words choose MACs.
+/// Runs all cells; `--quick` runs those of one load, `--runs` changes the number of runs, words choose MACs.
 pub fn run(args: &[String]) -> Result<()> {
-    let quick = args.iter().any(|arg| arg == "--quick");
-    let chosen: Vec<&String> = args.iter().filter(|arg| *arg != "--quick").collect();
-    if let Some(unknown) =
-        chosen.iter().find(|arg| !MACS.iter().any(|mac| mac.name == arg.as_str()))
-    {
-        bail!("unknown argument {unknown:?}; allowed: --quick, contiki2014, ieee, tsch");
+    let (mut quick, mut runs, mut chosen) = (false, RUNS[0].0, Vec::new());
+    let mut rest = args.iter();
+    while let Some(arg) = rest.next() {
+        match arg.as_str() {
+            "--quick" => quick = true,
+            "--runs" => {
+                let value = rest.next().and_then(|value| value.parse().ok());
+                let known = value.filter(|value| RUNS.iter().any(|(runs, _)| runs == value));
+                runs = known.context("--runs needs 5, 10, 20 or 50")?;
+            }
+            name if MACS.iter().any(|mac| mac.name == name) => chosen.push(name),
+            unknown => bail!(
+                "unknown argument {unknown:?}; allowed: --quick, --runs N, contiki2014, ieee, tsch"
+            ),
+        }
     }
-    let binary = product::build()?;
+    let program = &Program { binary: product::build()?, runs };
     let loads = if quick { &LOADS[..1] } else { &LOADS[..] };
     println!(
         "| MAC | members | Wi-Fi | best fixed delay | {} |",
@@ -84,12 +98,10 @@ pub fn run(args: &[String]) -> Result<()> {
     );
     println!("|---|---|---|---|{}", "---|".repeat(GATES.len()));
     let mut totals = BTreeMap::new();
-    for mac in
-        MACS.iter().filter(|mac| chosen.is_empty() || chosen.iter().any(|one| *one == mac.name))
-    {
+    for mac in MACS.iter().filter(|mac| chosen.is_empty() || chosen.contains(&mac.name)) {
         for members in MEMBERS {
             for load in loads {
-                let row = cell(&binary, mac, members, load, &mut totals)?;
+                let row = cell(program, mac, members, load, &mut totals)?;
                 println!("{row}");
             }
         }
@@ -98,7 +110,7 @@ pub fn run(args: &[String]) -> Result<()> {
     for (gate, total) in &totals {
         println!("{gate}: {}", total.line());
     }
-    hybrid(&binary, loads)
+    hybrid(program, loads)
 }
 
 /// Cells of a gate.
@@ -121,14 +133,14 @@ impl Total {
 }
 
 fn cell(
-    binary: &PathBuf,
+    program: &Program,
     mac: &Mac,
     members: u32,
     load: &str,
     totals: &mut BTreeMap<String, Total>,
 ) -> Result<String> {
     let place = format!("{}, {members} members, {load} Mbit/s", mac.name);
-    let fixed = arms(binary, mac, members, load, &[&format!("sweep.groups.delay={DELAYS}")])?;
+    let fixed = arms(program, mac, members, load, &[&format!("sweep.groups.delay={DELAYS}")])?;
     let is_shorter = |a: &&(String, Arm), b: &&(String, Arm)| {
         mean(&a.1.median_ms).total_cmp(&mean(&b.1.median_ms))
     };
@@ -143,7 +155,7 @@ fn cell(
         let window = format!("{gate}.window-max={most}");
         let name = format!("{gate}, window-max {most}");
         let mut found = arms(
-            binary,
+            program,
             mac,
             members,
             load,
@@ -170,14 +182,14 @@ fn cell(
 }
 
 /// The groups with multicast first, beside those by unicast at the paper's delay of 100 ms.
-fn hybrid(binary: &PathBuf, loads: &[&str]) -> Result<()> {
+fn hybrid(program: &Program, loads: &[&str]) -> Result<()> {
     println!("\n| MAC | members | Wi-Fi | unicast | hybrid | frames of hybrid | below half |");
     println!("|---|---|---|---|---|---|---|");
     for mac in &MACS[..2] {
         for members in MEMBERS.into_iter().filter(|members| *members >= 20) {
             for load in loads {
                 let of = |settings: &[&str]| -> Result<Arm> {
-                    let mut found = arms(binary, mac, members, load, settings)?;
+                    let mut found = arms(program, mac, members, load, settings)?;
                     Ok(found.pop().context("no runs")?.1)
                 };
                 let unicast = of(&["groups.delay=100ms"])?;
@@ -200,7 +212,7 @@ fn hybrid(binary: &PathBuf, loads: &[&str]) -> Result<()> {
 
 /// The arms that a sweep makes of settings, by the swept value.
 fn arms(
-    binary: &PathBuf,
+    program: &Program,
     mac: &Mac,
     members: u32,
     load: &str,
@@ -208,12 +220,12 @@ fn arms(
 ) -> Result<Vec<(String, Arm)>> {
     let nodes = format!("topology.nodes={}", members + 3);
     let load = format!("radio.wifi_load_mbps={load}");
-    let seeds = SEEDS.to_string();
+    let seeds = program.runs.to_string();
     let mut args = vec!["wilab-40", "--seeds", &seeds];
     for setting in [&nodes[..], &load].iter().chain(mac.settings).chain(settings) {
         args.extend(["--set", setting]);
     }
-    let command = product::run(binary, &args);
+    let command = product::run(&program.binary, &args);
     let line = process::line(&command);
     let report = product::report(command)?;
     read(&report).with_context(|| line)
@@ -254,7 +266,9 @@ fn judge(ours: &[f64], theirs: &[f64]) -> Verdict {
     let differences: Vec<f64> = ours.iter().zip(theirs).map(|(a, b)| a - b).collect();
     let (count, middle) = (differences.len() as f64, mean(&differences));
     let squares: f64 = differences.iter().map(|one| (one - middle).powi(2)).sum();
-    let half = STUDENT_T * (squares / (count - 1.0) / count).sqrt();
+    let quantile = RUNS.iter().find(|(runs, _)| *runs == differences.len());
+    let half =
+        quantile.map_or(f64::INFINITY, |(_, t)| *t) * (squares / (count - 1.0) / count).sqrt();
     if middle + half < 0.0 {
         Verdict::Better
     } else if middle - half > 0.0 {

@@ -59,7 +59,7 @@ cargo xtask COMMAND
   siege         attacks on serve and proxy, beside honest clients   [--long] [--only NAME] [--list] [--seed S] [--json]
   bench         the speed table          [--quick]   [codec, server, coap DIR: those of CoAP]
   docs          the commands of README.md, tutorials and how-tos print what the pages say   [--write] [PAGE...]
-  gates         adaptive gates of groups beside every fixed delay   [--quick] [contiki2014, ieee, tsch]
+  gates         adaptive gates of groups beside every fixed delay   [--quick] [--runs N] [contiki2014, ieee, tsch]
   figures       docs/figures from real runs and manifests   [--check] [--results: the table of the built-in scenarios]
   manual        the parts of docs/topics that rows of algorithms make   [--write]
   grenoble      derives the built-in Grenoble table   RAW OUT";
