@@ -10,6 +10,8 @@ mod alone;
 mod application;
 mod connection;
 mod conversation;
+mod entities;
+mod entity_steps;
 mod group_security;
 mod hosts;
 mod link;
@@ -45,6 +47,7 @@ fn targets() -> Vec<Target> {
     all.extend(group_security::targets());
     all.extend(conversation::targets());
     all.extend(connection::targets());
+    all.extend(entities::targets());
     all.extend(hosts::targets());
     all
 }

@@ -158,7 +158,7 @@ fn check_length(payload: &[u8]) -> Result<(), Refusal> {
 }
 
 /// With multicast, the members have one path and one port, and none is an entity (S002 s4.2).
-fn check_paths(profile: &Profile, targets: &[Target]) -> Result<(), Refusal> {
+pub(crate) fn check_paths(profile: &Profile, targets: &[Target]) -> Result<(), Refusal> {
     if profile.communication != Communication::Multicast {
         return Ok(());
     }

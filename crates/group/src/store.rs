@@ -15,9 +15,11 @@ use lowmesh_units::{Duration, Instant};
 use minicbor::{Decoder, Encoder, decode};
 
 use crate::address::Numbers;
-use crate::entity::{Entities, Entity, Phase};
+use crate::entity::{Entities, Entity, Member, Phase};
 use crate::membership::Membership;
-use crate::profile::{Communication, MessageType, Operation, Profile};
+use crate::params::{DELAY_MAX, MEMBERS_MAX, REQUESTS_A_QUERY_MAX};
+use crate::profile::{Communication, MessageType, Operation, Profile, is_name};
+use crate::proposal::check_paths;
 use crate::target::Target;
 
 /// One change: a new value for a key, or its removal.
@@ -99,13 +101,40 @@ pub(crate) fn load(store: &mut dyn Store, due: Instant) -> Result<Entities, Stor
             entities.set_numbers(Numbers::from_next(u16::from_be_bytes(next)));
         } else if let Some(name) = key.strip_prefix(ENTITY) {
             let entity = parse(name, &value, due).map_err(|error| bad(&error.to_string()))?;
+            check(&entity).map_err(bad)?;
             entities.insert(entity);
         } else {
             return Err(bad("no such key is known"));
         }
     }
+    // Entities in a cycle lead to any number of requests.
+    let is_heavy = |id: &u64| entities.requests(*id) >= REQUESTS_A_QUERY_MAX;
+    if let Some(entity) = entities.ids().find(is_heavy).and_then(|id| entities.get(id)) {
+        let what = format!("a query makes {REQUESTS_A_QUERY_MAX} requests or more");
+        return Err(StoreError(format!("record \"{ENTITY}{}\" of the state: {what}", entity.name)));
+    }
     entities.clear_changed();
     Ok(entities)
+}
+
+/// Refuses what no manager writes: queries rely on it. The error says which field is wrong.
+fn check(entity: &Entity) -> Result<(), &'static str> {
+    let Entity { profile, members, former, group, .. } = entity;
+    let (count, is_live) = (members.len(), entity.phase == Phase::Live);
+    let is_group = profile.communication == Communication::Multicast;
+    let targets: Vec<Target> = members.iter().map(|member| member.target.clone()).collect();
+    let is_node = |member: &Member| matches!(member.target, Target::Resource(_));
+    let can_leave = !is_group || former.iter().all(is_node);
+    let rules = [
+        (is_name(&entity.name), "name"),
+        (is_group == group.is_some(), "ect and the number of the group"),
+        (!is_live || profile.replies.is_none_or(|some| usize::from(some) <= count), "enr"),
+        (!profile.operations.is_empty(), "eo"),
+        (matches!(profile.scope, 3..=5 | 0xe), "scope"),
+        (!is_live || (1..=MEMBERS_MAX).contains(&count), "the number of members"),
+        (check_paths(profile, &targets).is_ok() && can_leave, "er of a group"),
+    ];
+    rules.into_iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, what)| Err(what))
 }
 
 fn emit(entity: &Entity) -> Vec<u8> {
@@ -152,7 +181,11 @@ fn parse(name: &str, bytes: &[u8], due: Instant) -> Result<Entity, decode::Error
         .into_iter()
         .map(|name| Operation::from_name(&name).ok_or_else(|| wrong("eo")))
         .collect();
-    let (operations, delay) = (operations?, Duration::from_millis(decoder.u64()?));
+    let (operations, delay_ms) = (operations?, decoder.u64()?);
+    if delay_ms > DELAY_MAX.as_millis() {
+        return Err(wrong("delay"));
+    }
+    let delay = Duration::from_millis(delay_ms);
     let (scope, group) = (decoder.u8()?, Some(decoder.u16()?).filter(|number| *number > 0));
     let profile = Profile { message_type, communication, replies, operations, delay, scope };
     let phase = if live { Phase::Live } else { Phase::Removing };
@@ -213,5 +246,62 @@ mod tests {
         let mut wrong = record(owner);
         *wrong.last_mut().expect("octets") = b'x';
         assert!(parsed(&wrong).is_err());
+    }
+
+    /// Loads the record of a room that differs from a valid one.
+    fn loaded(change: impl FnOnce(&mut Entity), octets: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut entity = parse("room", &record(None), Instant::ZERO).expect("our own");
+        change(&mut entity);
+        let mut value = emit(&entity);
+        octets(&mut value);
+        let mut store = Memory::default();
+        let change = Change { key: format!("{ENTITY}room"), value: Some(value) };
+        store.commit(&[change]).expect("it does not fail");
+        let state = load(&mut store, Instant::ZERO);
+        state.map_or_else(
+            |error| error.to_string(),
+            |entities| format!("{}", entities.ids().count()),
+        )
+    }
+
+    #[test]
+    fn a_record_that_no_manager_writes_is_refused_with_its_name_and_field() {
+        let same = |_: &mut Vec<u8>| {};
+        assert_eq!(loaded(|_| {}, same), "1");
+        let refused = |change: fn(&mut Entity), field: &str| {
+            let error = loaded(change, same);
+            assert!(error.starts_with("record \"entity/room\" of the state: "), "{error}");
+            assert!(error.ends_with(field), "{error}: {field}");
+        };
+        let itself = |entity: &mut Entity| {
+            let room = Target::parse("/e/room?eo=min", &[]).expect("an entity");
+            entity.members = entity.enlist([room], None);
+        };
+        refused(itself, "a query makes 4096 requests or more");
+        refused(|entity| entity.members.clear(), "the number of members");
+        refused(|entity| entity.profile.operations.clear(), "eo");
+        refused(|entity| entity.profile.replies = Some(2), "enr");
+        refused(|entity| entity.profile.scope = 0xff, "scope");
+        refused(|entity| entity.group = Some(1), "ect and the number of the group");
+        refused(|entity| entity.profile.delay = Duration::from_secs(61), "delay");
+        let group = |entity: &mut Entity| {
+            (entity.group, entity.profile.communication) = (Some(1), Communication::Multicast);
+        };
+        assert_eq!(loaded(group, same), "1");
+        let named = |entity: &mut Entity| {
+            (entity.group, entity.profile.communication) = (Some(1), Communication::Multicast);
+            let named = Target::parse("coap://lamp.example/t", &[]).expect("a URI");
+            entity.members = entity.enlist([named], None);
+        };
+        refused(named, "er of a group");
+        // More milliseconds than a span of time has.
+        let error = loaded(
+            |entity| entity.profile.delay = Duration::MAX,
+            |octets| {
+                let place = octets.iter().position(|octet| *octet == 0x1b).expect("8 octets");
+                octets[place + 1..place + 9].fill(0xff);
+            },
+        );
+        assert!(error.contains("delay"), "{error}");
     }
 }

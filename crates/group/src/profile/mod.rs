@@ -317,7 +317,7 @@ fn operations(field: &Field) -> Option<Vec<Operation>> {
 }
 
 /// Letters, digits, `-` and `_`: what needs no encoding in a URI, and is allowed in SenML.
-fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     let allowed = |octet: u8| octet.is_ascii_alphanumeric() || b"-_".contains(&octet);
     (1..=NAME_LEN_MAX).contains(&name.len()) && name.bytes().all(allowed)
 }
