@@ -149,7 +149,7 @@ fn of_rooms() -> Vec<(Vec<u8>, &'static str)> {
     let observed = [ask(GET, OBSERVE, "e/room", ""), tells(b"1"), tells(b"2")].concat();
     let third = step(10, &[0, CONTENT, OBSERVED, b'3']);
     let floor = ask(POST, 0, "e", "{\"name\":\"floor\",\"er\":[\"/e/room?eo=min\"]}");
-    let other = "{\"er\":[\"coap://[fd00::3]/t\"]}";
+    let other = "{\"delay\":90,\"eo\":[\"max\"],\"er\":[\"coap://[fd00::3]/t\"]}";
     let limit = ask(GET, OBSERVE, "e/room?eo=max&c.st=1", "");
     vec![
         ([query("e/room"), query("e/room?eo=avg&enr=1"), wait(10)].concat(), "2.05 2.05"),
