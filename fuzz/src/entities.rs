@@ -17,7 +17,9 @@ use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
 use lowmesh_wire::coap::uri::Host;
 use lowmesh_wire::coap::{Class, Code, Message, OptionNumber};
 
-use crate::entity_steps::{answer, conversations, lamps, request, request_of, room};
+use crate::entity_steps::{
+    FURNISHED, GATES, answer, conversations, lamps, request, request_of, room,
+};
 use crate::target::Target;
 
 pub fn targets() -> Vec<Target> {
@@ -28,11 +30,8 @@ pub fn targets() -> Vec<Target> {
     ]
 }
 
-pub const GATES: [&str; 5] = ["fixed", "gate-aimd", "gate-climb", "gate-route", "hybrid"];
 /// Bit of the first octet: observers do not ask for a state that has changed.
 const DEAF: u8 = 0x80;
-/// Bit of the first octet: the state has a room and lamps from the start.
-pub const FURNISHED: u8 = 0x40;
 /// From a request to its answer.
 const RTT: Duration = Duration::from_millis(20);
 /// More than one input may bring about in a case of 2,048 octets.

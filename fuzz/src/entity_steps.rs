@@ -9,8 +9,9 @@
 
 use lowmesh_wire::coap::{Code, ContentFormat, Kind, Message, MessageId, OptionNumber};
 
-use crate::entities::{FURNISHED, GATES};
-
+pub const GATES: [&str; 5] = ["fixed", "gate-aimd", "gate-climb", "gate-route", "hybrid"];
+/// Bit of the first octet: the state has a room and lamps from the start.
+pub const FURNISHED: u8 = 0x40;
 const METHODS: [Code; 6] =
     [Code::GET, Code::POST, Code::PUT, Code::DELETE, Code::FETCH, Code::IPATCH];
 /// Formats of requests, after none.
