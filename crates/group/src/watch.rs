@@ -65,6 +65,8 @@ struct Front {
     first_by: Instant,
     /// The state that observers have got, and when.
     shown: Option<(State, Instant)>,
+    /// The entity has changed, so observers ask again once they have a result.
+    is_outdated: bool,
     /// When a change was announced that nobody has asked about yet.
     announced: Option<Instant>,
     /// When a change that came too early is looked at again.
@@ -196,6 +198,7 @@ impl Watches {
             waiting: vec![request],
             first_by: now + wait,
             shown: None,
+            is_outdated: false,
             announced: None,
             again: None,
         };
@@ -348,6 +351,7 @@ impl Watches {
         let state = state(result);
         let Some((before, last)) = &front.shown else {
             front.shown = Some((state, now));
+            front.again = front.is_outdated.then_some(now);
             let waiting = core::mem::take(&mut front.waiting);
             return waiting.into_iter().map(|request| (request, result.clone())).collect();
         };
@@ -414,6 +418,8 @@ impl Watches {
             }
             watch.collect();
             return self.show(number, now);
+        } else if front.is_outdated && front.shown.is_some() {
+            self.replace(dispatch, number, now);
         } else if front.again.is_some_and(|at| at <= now) {
             return self.show(number, now);
         } else if front.keep_at().is_some_and(|at| at <= now) {
@@ -447,12 +453,21 @@ impl Watches {
             {
                 number = *watch;
             }
-            if let Some(Asker::Clients(front)) = self.all.get(&number).map(|one| &one.asker)
-                && front.shown.is_some()
+            if let Some(Asker::Clients(front)) = self.all.get_mut(&number).map(|one| &mut one.asker)
             {
-                self.changes.push_back(front.message.clone());
-                self.remove(dispatch, number, now);
+                front.is_outdated = true;
+                self.replace(dispatch, number, now);
             }
+        }
+    }
+    /// Ends an outdated watch whose observers have a result; they ask again.
+    fn replace(&mut self, dispatch: &mut Dispatch, number: u64, now: Instant) {
+        let Some(Asker::Clients(front)) = self.all.get(&number).map(|one| &one.asker) else {
+            return;
+        };
+        if front.is_outdated && front.shown.is_some() {
+            self.changes.push_back(front.message.clone());
+            self.remove(dispatch, number, now);
         }
     }
     /// Ends a watch with all below it.

@@ -131,6 +131,21 @@ fn observers_of_an_entity_that_changes_follow_and_those_of_one_that_ends_are_tol
 }
 
 #[test]
+fn an_entity_that_changes_before_the_first_result_is_observed_with_its_new_members() {
+    let mut world = room(10, 3, "");
+    world.nodes.get_mut(&address(3)).expect("a node").alive = false;
+    let registration = world.register("e/room?eo=max");
+    let change = format!("{{\"er\":[{:?}]}}", uri(1));
+    assert_eq!(world.request(Code::IPATCH, "e/room/profile", &change).0, Code::CHANGED);
+    // The first result waits for the silent member.
+    assert!(!world.responses.contains_key(&registration));
+    assert_eq!(world.registered(registration).0, Code::CONTENT);
+    run(&mut world, 1);
+    assert_eq!(world.take_states(), ["21"]);
+    assert_eq!(world.observers.len(), 1);
+}
+
+#[test]
 fn a_client_has_a_bounded_share_of_observations() {
     let mut world = room(9, 1, "");
     for number in 0..64 {

@@ -247,15 +247,25 @@ impl World {
     }
     /// A client observes a path of the manager; the first state.
     pub fn observe(&mut self, path: &str) -> (Code, String) {
+        let registration = self.register(path);
+        self.registered(registration)
+    }
+    /// Asks to observe; the response may come later.
+    pub fn register(&mut self, path: &str) -> RequestId {
         let mut message = Message::new(Kind::Confirmable, Code::GET, MessageId(0));
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         message.options.insert_path(path);
         message.options.insert_query(query);
         message.options.insert_uint(OptionNumber::OBSERVE, 0);
-        let request = self.send(message.clone());
+        self.observed = Some(message.clone());
+        self.send(message)
+    }
+    /// The response to a registration.
+    pub fn registered(&mut self, request: RequestId) -> (Code, String) {
         let first = self.wait_for(request);
-        let registered = self.responses[&request].options.get(OptionNumber::OBSERVE).is_some();
-        self.observed = registered.then_some(message);
+        if self.responses[&request].options.get(OptionNumber::OBSERVE).is_none() {
+            self.observed = None;
+        }
         first
     }
     /// The value of a node changes, and its observers are notified.
