@@ -104,14 +104,21 @@ impl LinkTable {
     fn check(&self, file: &str) -> Result<(), ConfigError> {
         let keys = || self.means.keys();
         if !keys().any(|(src, dst, _)| src.index() == 0 || dst.index() == 0) {
-            let allowed = "node 0, the root, has no link; nodes count from 0";
+            let allowed = "node 0, the root, has no link; nodes count from 0, so subtract 1 from each if yours count from 1";
+            return Err(ConfigError::new("radio.file", &file, allowed));
+        }
+        let linked: BTreeSet<usize> =
+            keys().flat_map(|(src, dst, _)| [src.index(), dst.index()]).collect();
+        if let Some(missing) = (0..self.nodes).find(|node| !linked.contains(node)) {
+            let allowed =
+                format!("node {missing} has no link and can never join; number nodes without gaps");
             return Err(ConfigError::new("radio.file", &file, allowed));
         }
         let both = |(src, dst, channel): &LinkKey| self.means.contains_key(&(*dst, *src, *channel));
         if !keys().any(both) {
             let allowed = format!(
                 "every link of {file} has one direction only, so no frame is acknowledged; \
-                 set it to true if each line is for both directions"
+                 add `--set radio.symmetric=true` if each line is for both directions"
             );
             return Err(ConfigError::new("radio.symmetric", &false, allowed));
         }

@@ -33,7 +33,7 @@ const NAMES: [(&str, Column); 6] = [
 /// The first line that an error shows.
 const EXPECTED: &str = "expected header `src,dst,pdr`";
 /// What else that line may be.
-const ALLOWED: &str = "etx or rssi_dbm can replace pdr, and rssi_dbm and channel are optional; \
+const ALLOWED: &str = "the third column is pdr, etx or rssi_dbm; rssi_dbm and channel can follow; \
      commas separate columns";
 
 /// Reads the names of the columns out of `line`, whose `fields` are untouched.
@@ -86,7 +86,7 @@ impl LinkRow {
                 }
                 Pdr => {
                     let share = |pdr: &f64| (0.0..=1.0).contains(pdr);
-                    pdr = Some(fields.value("pdr", "0 to 1", share)?);
+                    pdr = Some(fields.value("pdr", "0 to 1; divide per cent by 100", share)?);
                 }
                 Etx => {
                     let copies = |etx: &f64| (1.0..=1e6).contains(etx);
