@@ -1,12 +1,17 @@
 //! A window of exchanges that climbs to the least time per answer, and repeats requests to silent members early.
 //!
 //! ```text
-//!   an epoch = 8 answers          cost of a window = time with a request under way / answers, smoothed
+//!   an epoch = a query, or 8 answers at least      cost of a window = time with a request under way / answers
 //!
-//!   base ── every few epochs ──> trial of base + 1 or base - 1 for one epoch ──> better by 1/4: the new base
+//!   base ── every few epochs ──> trial of base + 1 or base - 1, an epoch or more ──> better by 1/4: the new base
 //!    ^                             │ base + 1: three answers that take too long ─> else: less often, other direction
 //!    └─────────────────────────────┴──────────────────────────────────────────────┘
 //! ```
+//! Near members answer sooner than far ones, with any window. So an epoch ends between two queries, and compares the same
+//! members. A trial of a larger window ends as soon as eight answers cost no less, and each other with its first epoch if it is not
+//! better. One that is better goes on until its mean is below the goal
+//! by two standard errors; it has 64 answers for that.
+//!
 //! With a larger window each round trip takes longer. If the exchanges only wait for each other, `w` of them take `w` times
 //! as long, and nothing is gained. Three answers show this, so a bad trial disturbs few members.
 //!
@@ -41,8 +46,10 @@ pub static ROW: Row<dyn Gate> = Row {
     make: |choice| Box::new(Climb::of(choice)),
 };
 
-/// Answers of an epoch; ours: two rounds of a window of four.
+/// Answers of an epoch at least; ours: two rounds of a window of four.
 const EPOCH_ANSWERS: u32 = 8;
+/// Answers after which an epoch ends although requests are under way all the time; ours.
+const EPOCH_ANSWERS_MAX: u32 = 64;
 /// The share of a new epoch in the cost of a window; ours.
 const SHARE: u64 = 4;
 /// A trial must be better by one part in so many; ours, above the chance of one epoch.
@@ -51,6 +58,10 @@ const GAIN: u64 = 4;
 const TRIAL_ANSWERS: u32 = 3;
 /// The share of a new sample in the round-trip time of the base; ours.
 const ROUND_TRIP_SHARE: u64 = 5;
+/// Answers of the longest trial; ours.
+const TRIAL_ANSWERS_MAX: u32 = 64;
+/// Standard errors by which a trial must be better than its goal; ours: chance does so once in forty times.
+const ERRORS: u128 = 2;
 /// Epochs between two trials at most; ours.
 const TRIAL_INTERVAL_MAX: u32 = 16;
 /// Repeated requests that end the trial of a larger window; ours.
@@ -65,38 +76,64 @@ pub struct Climb {
     base: u32,
     /// The window of this epoch: the base, or a trial.
     window: u32,
-    /// Time for each answer, by window less one.
+    /// Time for each answer, smoothed over epochs, by window less one.
     costs: Vec<Option<Duration>>,
     patience: Patience,
     outstanding: u32,
     last_sent: Option<Instant>,
-    epoch: Epoch,
+    /// Answers with this window: of the epoch, or of the whole trial.
+    answers: Answers,
+    /// Requests that were repeated in this epoch.
+    silent: u32,
     /// Epochs to the next trial, and between trials.
     rest: u32,
     interval: u32,
     is_upward: bool,
     /// The smoothed round-trip time with the base.
     round_trip: Option<Duration>,
-    trial: RoundTrips,
 }
 
-/// The answers of a trial.
+/// Some answers in a row, and the times between them in which a request was under way.
 #[derive(Clone, Copy, Debug, Default)]
-struct RoundTrips {
-    answers: u32,
+struct Answers {
+    count: u32,
+    /// Since the last answer.
+    gap: Duration,
+    /// The end of `gap`.
+    until: Instant,
     sum: Duration,
-}
-
-/// Some answers in a row.
-#[derive(Clone, Copy, Debug, Default)]
-struct Epoch {
-    busy: Duration,
-    since: Instant,
-    answers: u32,
+    /// Of the times between answers, in square microseconds.
+    squares: u128,
+    round_trips: Duration,
     /// Most requests under way.
     peak: u32,
-    /// Requests that were repeated.
-    silent: u32,
+}
+
+impl Answers {
+    /// The time passes, with a request under way.
+    fn pass(&mut self, now: Instant) {
+        self.gap += now.since(self.until);
+        self.until = now;
+    }
+    fn add(&mut self, rtt: Duration) {
+        self.count += 1;
+        self.sum += self.gap;
+        self.squares += u128::from(self.gap.as_micros()).pow(2);
+        self.gap = Duration::ZERO;
+        self.round_trips += rtt;
+    }
+    /// The mean time for each answer.
+    fn mean(&self) -> Duration {
+        self.sum / u64::from(self.count.max(1))
+    }
+    /// Whether the mean is below `goal` by more than [`ERRORS`] standard errors.
+    fn is_clearly_below(&self, goal: Duration) -> bool {
+        let count = u128::from(self.count.max(1));
+        let mean = u128::from(self.mean().as_micros());
+        let variance = (self.squares / count).saturating_sub(mean.pow(2));
+        let difference = u128::from(goal.as_micros()).saturating_sub(mean);
+        difference.pow(2) * count > variance * ERRORS.pow(2)
+    }
 }
 
 impl Climb {
@@ -115,38 +152,34 @@ impl Climb {
             patience,
             outstanding: 0,
             last_sent: None,
-            epoch: Epoch::default(),
+            answers: Answers::default(),
+            silent: 0,
             rest: 1,
             interval: 1,
             is_upward: false,
             round_trip: None,
-            trial: RoundTrips::default(),
         }
     }
     fn cost(&self, window: u32) -> Option<Duration> {
         self.costs.get(window as usize - 1).copied().flatten()
     }
-    fn end_epoch(&mut self, now: Instant) {
-        let Epoch { busy, since, answers, peak, .. } = self.epoch;
-        let under_way = if self.outstanding > 0 { now.since(since) } else { Duration::ZERO };
-        let sample = (busy + under_way) / u64::from(answers.max(1));
+    fn end_epoch(&mut self) {
+        self.silent = 0;
         // Few members may not fill the window.
-        let filled = self.window.min(peak).max(1);
-        let cost = match self.cost(filled) {
-            Some(cost) => (cost * (SHARE - 1) + sample) / SHARE,
-            None => sample,
-        };
+        let filled = self.window.min(self.answers.peak).max(1);
+        let sample = self.answers.mean();
+        let cost = self.cost(filled).map_or(sample, |cost| (cost * (SHARE - 1) + sample) / SHARE);
         if let Some(place) = self.costs.get_mut(filled as usize - 1) {
             *place = Some(cost);
         }
-        self.begin_epoch(now);
-        if self.window == self.base {
-            self.rest = self.rest.saturating_sub(1);
-            if self.rest == 0 {
-                self.begin_trial(filled);
-            }
-        } else {
-            self.end_trial();
+        if self.window != self.base {
+            self.judge_trial();
+            return;
+        }
+        self.begin_answers();
+        self.rest = self.rest.saturating_sub(1);
+        if self.rest == 0 {
+            self.begin_trial(filled);
         }
     }
     fn begin_trial(&mut self, filled: u32) {
@@ -160,20 +193,22 @@ impl Climb {
         }
         let next = if self.is_upward { self.base + 1 } else { self.base.saturating_sub(1).max(1) };
         self.window = next.min(most);
-        self.trial = RoundTrips::default();
         self.rest = self.interval;
     }
-    fn end_trial(&mut self) {
-        let is_better = match (self.cost(self.window), self.cost(self.base)) {
-            (Some(trial), Some(base)) => trial < base - base / GAIN,
-            _ => false,
+    /// Ends the trial unless its gain may be chance.
+    fn judge_trial(&mut self) {
+        let goal = self.cost(self.base).map(|base| base - base / GAIN);
+        let (Some(goal), Some(cost)) = (goal, self.cost(self.window)) else {
+            self.give_trial_up();
+            return;
         };
-        if is_better {
+        if cost.max(self.answers.mean()) < goal && self.answers.is_clearly_below(goal) {
             self.base = self.window;
             self.round_trip = None;
             self.interval = 1;
             self.rest = self.interval;
-        } else {
+            self.begin_answers();
+        } else if cost.max(self.answers.mean()) >= goal || self.answers.count >= TRIAL_ANSWERS_MAX {
             self.give_trial_up();
         }
     }
@@ -182,8 +217,16 @@ impl Climb {
         self.is_upward = !self.is_upward;
         self.interval = (self.interval * 2).min(TRIAL_INTERVAL_MAX);
         self.rest = self.interval;
+        self.silent = 0;
+        self.begin_answers();
     }
-    /// Notes a round trip; whether it shows that the larger window of this trial gains too little.
+    /// Whether some answers of a larger window cost no less than those of the base.
+    fn is_without_gain(&self) -> bool {
+        self.window > self.base
+            && self.answers.count.is_multiple_of(EPOCH_ANSWERS)
+            && self.cost(self.base).is_some_and(|base| self.answers.mean() >= base)
+    }
+    /// Notes a round trip; whether those so far show that the larger window of this trial gains too little.
     fn is_hopeless_after(&mut self, rtt: Duration) -> bool {
         if self.window == self.base {
             let mean = self.round_trip.unwrap_or(rtt);
@@ -192,21 +235,18 @@ impl Climb {
         let (true, Some(round_trip)) = (self.window > self.base, self.round_trip) else {
             return false;
         };
-        self.trial.answers += 1;
-        self.trial.sum += rtt;
         let (window, base) = (u64::from(self.window), u64::from(self.base));
         let longest = round_trip * window * (GAIN - 1) / (base * GAIN);
-        self.trial.answers >= TRIAL_ANSWERS
-            && self.trial.sum > longest * u64::from(self.trial.answers)
+        let Answers { count, round_trips, .. } = self.answers;
+        count >= TRIAL_ANSWERS && round_trips > longest * u64::from(count)
     }
-    fn begin_epoch(&mut self, now: Instant) {
-        self.epoch = Epoch { since: now, peak: self.outstanding, ..Epoch::default() };
+    fn begin_answers(&mut self) {
+        let Answers { gap, until, .. } = self.answers;
+        self.answers = Answers { gap, until, peak: self.outstanding, ..Answers::default() };
     }
     fn leave(&mut self, now: Instant) {
+        self.answers.pass(now);
         self.outstanding = self.outstanding.saturating_sub(1);
-        if self.outstanding == 0 {
-            self.epoch.busy += now.since(self.epoch.since);
-        }
     }
 }
 
@@ -220,22 +260,24 @@ impl Gate for Climb {
             let most = self.costs.len() as u32;
             *self = Self::new(self.first, most, self.memory, self.patience.renewed());
         }
-        if self.outstanding == 0 {
-            self.epoch.since = now;
+        if self.outstanding == 0 && now > self.answers.until {
+            self.answers.until = now;
+            if self.answers.count >= EPOCH_ANSWERS {
+                self.end_epoch();
+            }
         }
         self.last_sent = Some(now);
         self.outstanding += 1;
-        self.epoch.peak = self.epoch.peak.max(self.outstanding);
+        self.answers.peak = self.answers.peak.max(self.outstanding);
     }
     fn on_answer(&mut self, _path: &Path, sample: Sample, now: Instant) {
         self.patience.sample(sample.rtt);
         self.leave(now);
-        self.epoch.answers += 1;
-        if self.is_hopeless_after(sample.rtt) {
+        self.answers.add(sample.rtt);
+        if self.is_hopeless_after(sample.rtt) || self.is_without_gain() {
             self.give_trial_up();
-            self.begin_epoch(now);
-        } else if self.epoch.answers >= EPOCH_ANSWERS {
-            self.end_epoch(now);
+        } else if self.answers.count.is_multiple_of(EPOCH_ANSWERS_MAX) {
+            self.end_epoch();
         }
     }
     fn on_lost(&mut self, _path: &Path, now: Instant) {
@@ -250,13 +292,12 @@ impl Gate for Climb {
     fn again(&self, _path: &Path, times: u8) -> Option<Duration> {
         self.patience.again(times)
     }
-    fn on_again(&mut self, _path: &Path, now: Instant) {
+    fn on_again(&mut self, _path: &Path, _now: Instant) {
         self.patience.lose();
-        self.epoch.silent += 1;
+        self.silent += 1;
         // A larger window that loses at once is no better.
-        if self.window > self.base && self.epoch.silent >= TRIAL_SILENT_MAX {
+        if self.window > self.base && self.silent >= TRIAL_SILENT_MAX {
             self.give_trial_up();
-            self.begin_epoch(now);
         }
     }
     fn patience(&self) -> Option<Duration> {
@@ -315,7 +356,11 @@ mod tests {
         gate.is_upward = true;
         let mut now = Instant::ZERO;
         let mut in_trial = 0;
-        for _ in 0..20 {
+        for answer in 0..20 {
+            // A query of eight members ends.
+            if answer % 8 == 0 {
+                now += Duration::from_secs(1);
+            }
             while gate.permits(&PATH, now) == Permit::Now {
                 gate.on_sent(&PATH, now);
             }
@@ -327,6 +372,29 @@ mod tests {
         }
         assert_eq!(in_trial, TRIAL_ANSWERS);
         assert_eq!(gate.snapshot().window, Some(1));
+    }
+
+    #[test]
+    fn near_members_that_answer_sooner_make_no_window_look_better() {
+        let mut gate =
+            Climb::new(1, 8, Duration::from_secs(600), Patience::new(Duration::from_millis(100)));
+        let mut now = Instant::ZERO;
+        for answer in 0..800 {
+            let member = answer % 24;
+            if member == 0 {
+                now += Duration::from_secs(1);
+            }
+            let under_way = 24 - member;
+            while gate.permits(&PATH, now) == Permit::Now && gate.snapshot().outstanding < under_way
+            {
+                gate.on_sent(&PATH, now);
+            }
+            let cost = Duration::from_millis(if member < 8 { 10 } else { 90 });
+            now += cost;
+            let rtt = cost * u64::from(gate.snapshot().outstanding);
+            gate.on_answer(&PATH, Sample { rtt, retransmissions: 0 }, now);
+            assert_eq!(gate.base, 1, "after {answer} answers");
+        }
     }
 
     #[test]
