@@ -8,9 +8,9 @@
 //!    └─────────────────────────────┴──────────────────────────────────────────────┘
 //! ```
 //! Near members answer sooner than far ones, with any window. So an epoch ends between two queries, and compares the same
-//! members. A trial of a larger window ends as soon as eight answers cost no less, and each other with its first epoch if it is not
-//! better. One that is better goes on until its mean is below the goal
-//! by two standard errors; it has 64 answers for that.
+//! members. The trial of a larger window ends as soon as eight answers cost no less. Any trial ends with its first epoch if it
+//! is not better. One that is better goes on until its mean is below the goal by two standard errors; it has 64 answers for
+//! that.
 //!
 //! With a larger window each round trip takes longer. If the exchanges only wait for each other, `w` of them take `w` times
 //! as long, and nothing is gained. Three answers show this, so a bad trial disturbs few members.

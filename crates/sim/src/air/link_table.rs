@@ -451,6 +451,8 @@ mod tests {
         assert!(one_way.starts_with("radio.symmetric = false: every link of t.csv"), "{one_way}");
         let rootless = check("src,dst,pdr\n1,2,0.9\n2,1,0.9\n").expect_err("no root");
         assert!(rootless.starts_with("radio.file = t.csv: node 0, the root, has"), "{rootless}");
+        let gap = check("src,dst,pdr\n0,1,0.9\n1,0,0.9\n1,4,0.9\n4,1,0.9\n").expect_err("a gap");
+        assert!(gap.starts_with("radio.file = t.csv: node 2 has no link"), "{gap}");
         assert_eq!(check("src,dst,pdr\n0,1,0.9\n1,0,0.9\n"), Ok(()));
     }
 
