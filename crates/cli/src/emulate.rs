@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lowmesh_net::clock;
-use lowmesh_net::emulate::{Capture, Emulator, End, OpenError, Plan};
-use lowmesh_net::params::EMULATED_NODE;
+use lowmesh_realtime::emulate::{Capture, Emulator, End, OpenError, Plan};
+use lowmesh_realtime::params::EMULATED_NODE;
 use lowmesh_units::{Duration, Instant, Seed};
 
 use self::children::Children;

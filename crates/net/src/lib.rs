@@ -10,12 +10,9 @@
 //! | [`dtls`] | sessions with pre-shared keys |
 //! | [`mod@line`] | one connection for CoAP: TCP, TLS, WebSockets |
 //! | [`stream`], [`tls`], [`websocket`] | what a connection is made of |
-//! | [`entities`] | an Entity Manager: its resources on a server, its requests through a client |
 //! | [`oscore`] | a security context and its file |
 //! | [`proxy`] | a proxy between all of these |
 //! | [`resolve`] | from the host of a URI to addresses |
-//! | `emulate` | a constrained link between two network namespaces (Linux) |
-//! | [`zep`] | a whole node over IEEE 802.15.4 frames in UDP |
 //! | [`tap`] | messages as they come and go, to look at |
 //! | [`metrics`] | what timers, windows and counters show to monitoring |
 //! | [`clock`] | the time of all drivers |
@@ -25,9 +22,6 @@ pub mod client;
 pub mod clock;
 pub mod driver;
 pub mod dtls;
-#[cfg(target_os = "linux")]
-pub mod emulate;
-pub mod entities;
 mod icmp;
 mod meter;
 pub mod metrics;
@@ -48,4 +42,3 @@ pub mod tls;
 mod transport;
 pub mod udp;
 pub mod websocket;
-pub mod zep;

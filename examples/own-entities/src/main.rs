@@ -10,7 +10,7 @@ use lowmesh_group::store::Memory;
 use lowmesh_group::{Config, Manager};
 use lowmesh_net::client::Client;
 use lowmesh_net::clock::{Clock, fresh_rng};
-use lowmesh_net::entities;
+use lowmesh_gateway::entities;
 use lowmesh_net::server::{Handler, Limits, Server};
 use lowmesh_wire::coap::{Code, ContentFormat};
 

@@ -14,7 +14,7 @@ use crate::tidy;
 /// Rows from above: what they are, and the floors in them, counted from the ground.
 const ROWS: [(&str, &[usize]); 9] = [
     ("the command", &[9]),
-    ("experiments", &[8]),
+    ("experiments, services", &[8]),
     ("simulation, sockets", &[7]),
     ("programs of nodes", &[6]),
     ("one node", &[5]),

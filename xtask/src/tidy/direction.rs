@@ -14,8 +14,8 @@ const FLOORS: &[&[&str]] = &[
     &["stack"],
     &["applications"],
     &["sim", "net"],
-    &["lab"],
-    &["lowmesh", "gateway", "python"],
+    &["lab", "gateway", "realtime"],
+    &["lowmesh", "python"],
 ];
 
 const PROTOCOLS: &[&str] =
@@ -26,7 +26,7 @@ const SIDEWAYS: &[(&str, &str)] = &[("group", "coap"), ("oscore", "coap"), ("six
 
 /// Crates that a protocol crate of the same name alone may use, besides `stack` and the drivers.
 const RESERVED: &[(&str, &[&str])] = &[
-    ("congestion", &["coap", "lowpan", "tcp", "stack", "sim", "net", "lab", "gateway"]),
+    ("congestion", &["coap", "lowpan", "tcp", "stack", "sim", "lab", "realtime"]),
     ("reassembly", &["ipv6", "lowpan"]),
     ("trickle", &["rpl", "multicast", "stack", "sim"]),
 ];

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use lowmesh_net::emulate::OpenError;
+use lowmesh_realtime::emulate::OpenError;
 use lowmesh_units::Duration;
 use lowmesh_wired::{Config, Loss};
 

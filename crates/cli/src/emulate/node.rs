@@ -5,7 +5,7 @@ use lowmesh_applications::Document;
 use lowmesh_lab::scenario::Rows;
 use lowmesh_lowpan as lowpan;
 use lowmesh_mac::csma;
-use lowmesh_net::zep::RealTime;
+use lowmesh_realtime::zep::RealTime;
 use lowmesh_stack::config::{Tcp, Transport};
 use lowmesh_stack::{Application, Config, LinkLayer};
 use lowmesh_tcp::Profile;

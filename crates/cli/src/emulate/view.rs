@@ -1,6 +1,6 @@
 //! What the link does: a line now and then, and totals at the end.
 
-use lowmesh_net::emulate::{Emulator, End, Totals};
+use lowmesh_realtime::emulate::{Emulator, End, Totals};
 use lowmesh_units::{Instant, Seed};
 use serde_json::{Value, json};
 

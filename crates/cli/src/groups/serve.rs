@@ -3,11 +3,11 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
+use lowmesh_gateway::entities::{self, FileStore};
 use lowmesh_group::store::{Memory, Store};
 use lowmesh_group::{Authority, Config, Manager};
 use lowmesh_net::client::Client;
 use lowmesh_net::clock::{Clock, fresh_rng};
-use lowmesh_net::entities::{self, FileStore};
 use lowmesh_net::multicast::Interface;
 use lowmesh_net::oscore::Contexts;
 use lowmesh_net::server::Server;

@@ -4,7 +4,7 @@ use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 
 use clap::ValueEnum;
 use lowmesh_lowpan::FragmentMode;
-use lowmesh_net::zep::{self, RealTime};
+use lowmesh_realtime::zep::{self, RealTime};
 use lowmesh_stack::{Config, Identity};
 use lowmesh_units::{Channel, Duration, Eui64, PanId};
 use lowmesh_wire::ipv6::{Address, Prefix};

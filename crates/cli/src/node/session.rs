@@ -4,7 +4,7 @@ use std::io::Write;
 
 use lowmesh_machine::Handle;
 use lowmesh_net::clock::fresh_seed;
-use lowmesh_net::zep::{Event, Host, Remote, Settings, Step};
+use lowmesh_realtime::zep::{Event, Host, Remote, Settings, Step};
 use lowmesh_stack::event::{Input, Output, Packet};
 use lowmesh_stack::{Application, Config, Node};
 use lowmesh_units::{Duration, Instant};

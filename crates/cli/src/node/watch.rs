@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use comfy_table::{CellAlignment, Table, presets};
 use lowmesh_machine::Handle;
-use lowmesh_net::zep::{Counters, Event, Loss};
+use lowmesh_realtime::zep::{Counters, Event, Loss};
 use lowmesh_sim::capture::{Capture, Captured};
 use lowmesh_stack::event::{Class, ErrorCounts, Output, Packet};
 use lowmesh_units::{Channel, Dbm, Instant};

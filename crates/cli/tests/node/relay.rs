@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use lowmesh_net::zep::{Content, Datagram};
+use lowmesh_realtime::zep::{Content, Datagram};
 
 use crate::nodes::ports;
 

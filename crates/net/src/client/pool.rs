@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures_util::future::BoxFuture;
 use lowmesh_coap::Config;
 use lowmesh_wire::coap::uri::Uri;
 use tokio::sync::mpsc;
@@ -162,26 +163,42 @@ fn close_idle(all: &mut BTreeMap<Place, Slot>) -> bool {
     oldest.is_some_and(|(_, place)| all.remove(&place).is_some())
 }
 
-async fn begin(
+/// Opens a transport. The future has no type of its own: it and the transport's task are compiled once, here, and not
+/// again in each crate that awaits a request.
+fn begin<'a>(
+    settings: &'a Settings,
+    place: &'a Place,
+    uri: &'a Uri,
+    addresses: Option<&'a [SocketAddr]>,
+) -> BoxFuture<'a, Result<OpenTransport, Error>> {
+    Box::pin(async move {
+        match place {
+            Place::Udp => datagrams(settings, false),
+            Place::Dtls => datagrams(settings, true),
+            Place::Connection(_) => connection(settings, uri, addresses).await,
+        }
+    })
+}
+
+async fn connection(
     settings: &Settings,
-    place: &Place,
     uri: &Uri,
     addresses: Option<&[SocketAddr]>,
 ) -> Result<OpenTransport, Error> {
-    if let Place::Connection(_) = place {
-        let (limits, protection) = (settings.host.clone(), settings.protection());
-        let line = match addresses {
-            Some(addresses) => {
-                StreamTransport::connect_to(addresses, uri, settings.trust.as_ref()).await?
-            }
-            None => StreamTransport::connect(uri, settings.trust.as_ref()).await?,
-        };
-        let peer = Some(line.peer);
-        let host = over_connections(settings.connection.clone(), limits, protection, fresh_rng());
-        let connected = Connected::new(line, host).tapped(settings.tap.clone());
-        return Ok(converse(connected, settings, peer, Conversation::ending_when_idle));
-    }
-    let secure = *place == Place::Dtls;
+    let (limits, protection) = (settings.host.clone(), settings.protection());
+    let line = match addresses {
+        Some(addresses) => {
+            StreamTransport::connect_to(addresses, uri, settings.trust.as_ref()).await?
+        }
+        None => StreamTransport::connect(uri, settings.trust.as_ref()).await?,
+    };
+    let peer = Some(line.peer);
+    let host = over_connections(settings.connection.clone(), limits, protection, fresh_rng());
+    let connected = Connected::new(line, host).tapped(settings.tap.clone());
+    Ok(converse(connected, settings, peer, Conversation::ending_when_idle))
+}
+
+fn datagrams(settings: &Settings, secure: bool) -> Result<OpenTransport, Error> {
     let again = settings.clone();
     // A port of the user's choice is one socket's.
     let chosen = settings.local.is_some_and(|local| local.port() != 0);

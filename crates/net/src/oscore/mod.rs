@@ -25,8 +25,7 @@ pub use contexts::Contexts;
 pub use error::OpenError;
 pub use lowmesh_oscore::transport::{Answer, OwnRequests, Plain, over_connections, over_datagrams};
 pub use lowmesh_oscore::{Identity, Opened};
-pub(crate) use store::folder;
-pub use store::{FileStore, Store, StoreError};
+pub use store::{FileStore, Store, StoreError, folder};
 pub use stored::{AfterLoss, StoredContext};
 
 /// A transport whose contexts are stored in files.

@@ -126,8 +126,8 @@ pub(super) fn real(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// The folder of a file.
-pub(crate) fn folder(path: &Path) -> &Path {
+/// The folder of a file; `.` for a name without one.
+pub fn folder(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),

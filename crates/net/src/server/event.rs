@@ -36,8 +36,9 @@ impl Changes {
     pub fn tell(&self, path: &str) {
         self.send(ServerEvent::Changed(path.into()));
     }
-    /// The same for a state that is known by the request for it alone, as a proxy's.
-    pub(crate) fn tell_request(&self, request: Arc<Message>) {
+    /// The same for a state that depends on the whole request, as that of a proxy does: only observers whose requests
+    /// are like this one are notified.
+    pub fn tell_request(&self, request: Arc<Message>) {
         self.send(ServerEvent::RequestChanged(request));
     }
     fn send(&self, event: ServerEvent) {

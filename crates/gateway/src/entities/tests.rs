@@ -13,8 +13,8 @@ use lowmesh_units::Duration;
 use lowmesh_wire::coap::{Code, ContentFormat, Kind, Message, MessageId, OptionNumber};
 
 use super::*;
-use crate::clock::fresh_rng;
-use crate::server::Limits;
+use lowmesh_net::clock::fresh_rng;
+use lowmesh_net::server::Limits;
 
 fn text(value: String) -> ResponseTemplate {
     ResponseTemplate::new(Code::CONTENT)
@@ -112,7 +112,7 @@ async fn an_observer_of_an_entity_gets_its_mean_when_a_member_changes() {
         .observe()
         .await
         .expect("a first state");
-    let next = async |states: &mut crate::client::Observation| {
+    let next = async |states: &mut lowmesh_net::client::Observation| {
         let state = tokio::time::timeout(Wait::from_secs(10), states.next()).await;
         state.expect("in time").expect("no end").expect("a state").text().into_owned()
     };

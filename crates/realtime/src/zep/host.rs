@@ -31,7 +31,7 @@ use super::counters::{Counters, Tally};
 use super::event::{Event, Loss};
 use super::frame::{Content, DATAGRAM_OCTETS_MAX, Datagram};
 use super::reader::{Arrival, Reader};
-use crate::clock::{Clock, ntp_timestamp};
+use lowmesh_net::clock::{Clock, ntp_timestamp};
 
 /// Datagrams and inputs that wait for the node: ours, more than one window of fragments.
 const INBOX_MAX: usize = 64;

@@ -11,7 +11,7 @@ use lowmesh_applications::Clock;
 use lowmesh_lowpan::FragmentMode;
 use lowmesh_machine::Machine as _;
 use lowmesh_net::clock::fresh_seed;
-use lowmesh_net::zep::{Content, Datagram, Host, RealTime, Remote, Settings};
+use lowmesh_realtime::zep::{Content, Datagram, Host, RealTime, Remote, Settings};
 use lowmesh_stack::event::{Input, Output};
 use lowmesh_stack::{Identity, Node};
 use lowmesh_units::{Channel, Dbm, Eui64, NodeId, PanId, Purpose, Rng, Seed};

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use lowmesh_net::zep::{Content, DATAGRAM_OCTETS_MAX, Datagram};
+use lowmesh_realtime::zep::{Content, DATAGRAM_OCTETS_MAX, Datagram};
 use lowmesh_units::{NodeId, Purpose, Rng, Seed};
 use lowmesh_wire::ieee802154::{Frame, FrameType};
 use lowmesh_wire::lowpan::Dispatch;

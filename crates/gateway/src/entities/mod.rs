@@ -4,7 +4,7 @@
 //! use lowmesh_group::{Config, Manager};
 //! use lowmesh_net::client::Client;
 //! use lowmesh_net::clock::{Clock, fresh_rng};
-//! use lowmesh_net::entities::{self, FileStore};
+//! use lowmesh_gateway::entities::{self, FileStore};
 //! use lowmesh_net::server::{Limits, Server};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -43,11 +43,11 @@ use lowmesh_wire::coap::Message;
 use lowmesh_wire::coap::uri::{Host, Scheme, Uri};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::client::{Client, Error, Response};
-use crate::clock::Clock;
-use crate::server::{Changes, Handler, Request, Server};
 use attempts::{Attempt, Attempts};
 pub use file::FileStore;
+use lowmesh_net::client::{Client, Error, Response};
+use lowmesh_net::clock::Clock;
+use lowmesh_net::server::{Changes, Handler, Request, Server};
 
 /// Messages to the task of a manager that are not read yet; a sender of one more waits.
 const MAILBOX: usize = 256;

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use lowmesh_net::zep::PORT;
+use lowmesh_realtime::zep::PORT;
 
 /// Raw IP, as libpcap numbers link types.
 const LINKTYPE_RAW: u32 = 101;

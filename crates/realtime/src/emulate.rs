@@ -30,8 +30,8 @@ pub use self::capture::Capture;
 pub use self::namespace::OpenError;
 use self::namespace::{Namespace, tun};
 use self::node::EndNode;
-use crate::clock::Clock;
 use crate::params::{EMULATED_BURST_PACKETS, EMULATED_PACKET_OCTETS_MAX};
+use lowmesh_net::clock::Clock;
 
 /// What to emulate.
 #[derive(Clone, Debug)]

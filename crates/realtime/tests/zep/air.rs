@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use lowmesh_net::zep::{Content, DATAGRAM_OCTETS_MAX, Datagram};
+use lowmesh_realtime::zep::{Content, DATAGRAM_OCTETS_MAX, Datagram};
 use lowmesh_units::Eui64;
 
 /// What was on the air.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use lowmesh_applications::Clock;
 use lowmesh_lowpan::FragmentMode;
 use lowmesh_net::clock::fresh_seed;
-use lowmesh_net::zep::{Host, RealTime, Remote, Settings};
+use lowmesh_realtime::zep::{Host, RealTime, Remote, Settings};
 use lowmesh_stack::event::{Input, Output};
 use lowmesh_stack::{Identity, Node};
 use lowmesh_units::{Channel, Eui64, NodeId, PanId};

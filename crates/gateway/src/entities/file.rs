@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 
 use lowmesh_group::store::{Change, Store, StoreError};
 
-use crate::oscore::folder;
 use crate::params::GROUPS_STATE_MIN;
+use lowmesh_net::oscore::folder;
 
 const HEAD: &str = "lowmesh-groups 1";
 const STEP: &str = "step";
