@@ -168,14 +168,15 @@ impl Detail {
             .iter()
             .filter(|transaction| transaction.issued >= Instant::ZERO + warmup)
             .collect();
+        let delays = sorted_delays(&measured);
         let drops = outcome.drops.iter().map(|(&(layer, reason), &count)| Drops {
             layer: layer.name().to_owned(),
             reason: reason.name().to_owned(),
             count,
         });
         Self {
-            delays_ms: percentiles(&measured),
-            hops: by_hops(outcome, &measured),
+            delays_ms: percentiles(&delays),
+            hops: by_hops(outcome, &delays),
             latencies: latencies(outcome, warmup),
             drops: drops.collect(),
             nodes: nodes(outcome, &measured),
@@ -192,29 +193,33 @@ fn tenth(value: f64) -> f32 {
     (libm::round(value * 10.0) / 10.0) as f32
 }
 
-fn sorted_delays<'t>(transactions: impl Iterator<Item = &'t Transaction>) -> Vec<f64> {
-    let mut delays: Vec<f64> =
-        transactions.filter_map(Transaction::delay).map(Duration::as_millis_f64).collect();
-    delays.sort_unstable_by(f64::total_cmp);
+/// Delays in milliseconds with the nodes of their transactions, in order.
+fn sorted_delays(measured: &[&Transaction]) -> Vec<(f64, NodeId)> {
+    let delay = |one: &&Transaction| Some((one.delay()?.as_millis_f64(), one.node));
+    let mut delays: Vec<(f64, NodeId)> = measured.iter().filter_map(delay).collect();
+    delays.sort_unstable_by(|(a, _), (b, _)| a.total_cmp(b));
     delays
 }
 
-fn percentiles(measured: &[&Transaction]) -> Vec<f32> {
-    let delays = sorted_delays(measured.iter().copied());
+fn percentiles(delays: &[(f64, NodeId)]) -> Vec<f32> {
+    let delays: Vec<f64> = delays.iter().map(|(delay, _)| *delay).collect();
     (0..=100).filter_map(|p| percentile(&delays, f64::from(p)).map(tenth)).collect()
 }
 
-fn by_hops(outcome: &Outcome, measured: &[&Transaction]) -> Vec<HopDelays> {
-    let hops_of = |node: NodeId| outcome.nodes.get(node.index()).and_then(|node| node.hops);
-    let farthest = outcome.nodes.iter().filter_map(|node| node.hops).max().unwrap_or_default();
-    let of = |hops: u32| {
-        let there = measured.iter().copied().filter(|t| hops_of(t.node) == Some(hops));
-        let delays = sorted_delays(there);
-        let n = delays.len() as u64;
+fn by_hops(outcome: &Outcome, delays: &[(f64, NodeId)]) -> Vec<HopDelays> {
+    let mut by_hops: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for (delay, node) in delays {
+        if let Some(hops) = outcome.nodes.get(node.index()).and_then(|node| node.hops) {
+            by_hops.entry(hops).or_default().push(*delay);
+        }
+    }
+    // The root answers itself in no hop.
+    by_hops.remove(&0);
+    let of = |(hops, delays): (u32, Vec<f64>)| {
         let at = |p| percentile(&delays, f64::from(p)).map_or(0.0, tenth);
-        (n > 0).then(|| HopDelays { hops, n, delays_ms: HOP_PERCENTILES.map(at) })
+        HopDelays { hops, n: delays.len() as u64, delays_ms: HOP_PERCENTILES.map(at) }
     };
-    (1..=farthest).filter_map(of).collect()
+    by_hops.into_iter().map(of).collect()
 }
 
 fn latencies(outcome: &Outcome, warmup: Duration) -> Vec<HopLatencies> {

@@ -61,9 +61,14 @@ pub enum Fact<'a> {
     Network(&'a Network),
 }
 
+/// Octets that may wait to be hashed.
+const PENDING_MAX: usize = 4096;
+
 /// Hashes facts, and optionally writes them.
 pub struct Trace {
     hash: Xxh3,
+    /// What is not hashed yet: one long update costs less than many short ones.
+    pending: Vec<u8>,
     out: Option<Box<dyn Write + Send>>,
     line: String,
     error: Option<io::Error>,
@@ -78,7 +83,8 @@ impl std::fmt::Debug for Trace {
 impl Trace {
     /// A trace that is hashed, and written to `out` if there is one.
     pub fn new(out: Option<Box<dyn Write + Send>>) -> Self {
-        Self { hash: Xxh3::new(), out, line: String::new(), error: None }
+        let pending = Vec::with_capacity(PENDING_MAX);
+        Self { hash: Xxh3::new(), pending, out, line: String::new(), error: None }
     }
 
     /// Adds a fact about `node`.
@@ -97,7 +103,9 @@ impl Trace {
 
     /// The hash so far.
     pub fn hash(&self) -> u64 {
-        self.hash.digest()
+        let mut hash = self.hash.clone();
+        hash.update(&self.pending);
+        hash.digest()
     }
 
     /// Writes what is still in a buffer, and reports an earlier failure to write.
@@ -138,8 +146,12 @@ impl Trace {
         for (chunk, word) in bytes.chunks_exact_mut(8).zip(words) {
             chunk.copy_from_slice(&word.to_le_bytes());
         }
-        self.hash.update(&bytes);
-        self.hash.update(octets);
+        if self.pending.len() + bytes.len() + octets.len() > PENDING_MAX {
+            self.hash.update(&self.pending);
+            self.pending.clear();
+        }
+        self.pending.extend_from_slice(&bytes);
+        self.pending.extend_from_slice(octets);
     }
 }
 

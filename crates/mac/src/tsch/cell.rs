@@ -9,7 +9,7 @@
 use lowmesh_units::{Asn, Eui64};
 
 /// What a cell may be used for (IEEE 802.15.4-2015 s8.4.3.3.1, macLinkOptions; also RFC 8480 s6.2.6 CellOptions).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct CellOptions(pub u8);
 
 impl CellOptions {
@@ -139,6 +139,12 @@ impl Slotframe {
 }
 
 impl Cell {
+    /// True when it is there for beacons alone: to everyone, and shared with nobody.
+    pub fn is_for_beacons(&self) -> bool {
+        self.peer.is_none()
+            && self.options.has(CellOptions::TX)
+            && !self.options.has(CellOptions::SHARED)
+    }
     /// True when frames to `peer` may be sent in it and nobody else shares it.
     pub fn is_dedicated_tx(&self, peer: Eui64) -> bool {
         self.peer == Some(peer)

@@ -56,7 +56,7 @@ pub struct Situation<'a> {
 impl Situation<'_> {
     /// What to send in slot `asn`, if anything.
     pub fn choose(&self, asn: Asn) -> Option<Choice> {
-        let exclusive = self.has_beacon_cells();
+        let exclusive = self.schedule.has_beacon_cells();
         self.schedule.find_at(asn, CellOptions::TX, |cell, channel_offset| {
             let (_, traffic) = self.candidates(cell, exclusive).find(|(ready, _)| *ready <= asn)?;
             let shared = cell.options.has(CellOptions::SHARED);
@@ -69,8 +69,7 @@ impl Situation<'_> {
         if self.queues.held() == 0 && self.beacon_due.is_none() {
             return None;
         }
-        let exclusive = self.has_beacon_cells();
-        let sending = self.schedule.cells().filter(|c| c.options.has(CellOptions::TX));
+        let exclusive = self.schedule.has_beacon_cells();
         // Cells to one neighbour mostly follow each other, so the latest answer is kept.
         let mut latest: Option<(Eui64, Option<Asn>)> = None;
         let mut backoff = |peer: Eui64| match latest {
@@ -82,19 +81,14 @@ impl Situation<'_> {
                 until
             }
         };
-        sending
-            .filter_map(|cell| {
-                let ready = match cell.peer {
-                    // The rule of `candidates` for a cell with a peer.
-                    Some(peer) => {
-                        let until = backoff(peer)?;
-                        if cell.options.has(CellOptions::SHARED) { until } else { Asn(0) }
-                    }
-                    None => self.candidates(cell, exclusive).map(|(ready, _)| ready).min()?,
-                };
-                Some(self.schedule.next_occurrence(cell, from.max(ready)))
-            })
-            .min()
+        self.schedule.first_occurrence(from, CellOptions::TX, |cell| match cell.peer {
+            // The rule of `candidates` for a cell with a peer.
+            Some(peer) => {
+                let until = backoff(peer)?;
+                Some(if cell.options.has(CellOptions::SHARED) { until } else { Asn(0) })
+            }
+            None => self.candidates(cell, exclusive).map(|(ready, _)| ready).min(),
+        })
     }
 
     /// What `cell` could carry, by precedence, and from when on.
@@ -131,15 +125,6 @@ impl Situation<'_> {
             .chain(own)
             .chain(second)
             .chain(others.map(move |(p, q)| (ready(q.backoff.until), Traffic::Unicast(p))))
-    }
-
-    /// True when some cells are there for beacons alone.
-    fn has_beacon_cells(&self) -> bool {
-        self.schedule.cells().any(|c| {
-            c.peer.is_none()
-                && c.options.has(CellOptions::TX)
-                && !c.options.has(CellOptions::SHARED)
-        })
     }
 }
 

@@ -3,6 +3,7 @@
 //! | file       | holds                                                        |
 //! |------------|--------------------------------------------------------------|
 //! | `cell`     | cells and slotframes as values                               |
+//! | `slotframe` | the cells of one slotframe, and the index of their slots     |
 //! | `schedule` | the table of cells, and arithmetic over it                   |
 //! | `hopping`  | from (ASN, channel offset) to a channel                      |
 //! | `choice`   | which frame goes out in which cell                           |
@@ -28,6 +29,7 @@ mod receive;
 pub mod schedule;
 mod send;
 mod shared;
+mod slotframe;
 pub mod spacing;
 pub mod sync;
 

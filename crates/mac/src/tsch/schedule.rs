@@ -4,13 +4,13 @@
 //! the MAC's. Nothing in here happens "every slot": a question about any slot, past or future, is answered
 //! by arithmetic, so an idle cell costs a simulation nothing.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use lowmesh_machine::Rejected;
 use lowmesh_units::{Asn, Eui64};
 
 use super::cell::{Cell, CellId, CellOptions, CellSpec, CellUse, Placement, Slotframe};
+use super::slotframe::Frame;
 use crate::params::CELLS_MAX;
 
 /// The slotframes of a node and the cells in them.
@@ -45,81 +45,6 @@ pub struct Schedule {
     listened: u64,
     settled: Asn,
     now: Asn,
-}
-
-#[derive(Clone, Debug)]
-struct Frame {
-    slotframe: Slotframe,
-    /// In order of their names.
-    cells: Vec<Cell>,
-    /// One bit a slot: is there a fixed cell in it?
-    occupied: Vec<u64>,
-    /// The slot of each fixed cell and its place among the cells, in order.
-    fixed: Vec<(u16, u16)>,
-    /// How many of the cells are hashed: those may lie in any slot.
-    hashed: usize,
-}
-
-impl Frame {
-    fn new(slotframe: Slotframe) -> Self {
-        let words = usize::from(slotframe.length).div_ceil(64);
-        let (cells, fixed) = (Vec::new(), Vec::new());
-        Self { slotframe, cells, occupied: vec![0; words], fixed, hashed: 0 }
-    }
-    fn is_occupied(&self, slot: u16) -> bool {
-        self.occupied[usize::from(slot) / 64] >> (slot % 64) & 1 == 1
-    }
-    /// Recomputes the index after a change: changes are rare, questions are not.
-    fn reindex(&mut self) {
-        self.occupied.fill(0);
-        self.fixed.clear();
-        self.hashed = 0;
-        for (place, cell) in (0..).zip(&self.cells) {
-            match cell.placement {
-                Placement::Fixed { slot, .. } => {
-                    self.occupied[usize::from(slot) / 64] |= 1 << (slot % 64);
-                    self.fixed.push((slot, place));
-                }
-                Placement::Hashed { .. } => self.hashed += 1,
-            }
-        }
-        self.fixed.sort_unstable();
-    }
-    /// The first answer of `ask` about the cells with all of `options` in slot `asn`, in order of their names.
-    fn find_at<T>(
-        &self,
-        asn: Asn,
-        options: CellOptions,
-        ask: &mut impl FnMut(&Cell, u16) -> Option<T>,
-    ) -> Option<T> {
-        let (cycle, slot) = self.slotframe.split(asn);
-        let length = self.slotframe.length;
-        if self.hashed > 0 {
-            for cell in self.cells.iter().filter(|cell| cell.options.has(options)) {
-                let (at, channel_offset) = cell.placement.at(cycle, length);
-                if at == slot
-                    && let Some(answer) = ask(cell, channel_offset)
-                {
-                    return Some(answer);
-                }
-            }
-            return None;
-        }
-        if !self.is_occupied(slot) {
-            return None;
-        }
-        let first = self.fixed.partition_point(|(at, _)| *at < slot);
-        for (_, place) in self.fixed[first..].iter().take_while(|(at, _)| *at == slot) {
-            let cell = &self.cells[usize::from(*place)];
-            let (_, channel_offset) = cell.placement.at(cycle, length);
-            if cell.options.has(options)
-                && let Some(answer) = ask(cell, channel_offset)
-            {
-                return Some(answer);
-            }
-        }
-        None
-    }
 }
 
 impl Schedule {
@@ -245,7 +170,7 @@ impl Schedule {
                 why: "the slot lies beyond the slotframe's end",
             });
         }
-        frame.cells.push(Cell {
+        frame.add(Cell {
             id,
             slotframe: spec.slotframe,
             placement: spec.placement,
@@ -255,7 +180,6 @@ impl Schedule {
             since: now,
             used: CellUse::default(),
         });
-        frame.reindex();
         self.next_id += 1;
         self.generation += 1;
         Ok(id)
@@ -266,15 +190,9 @@ impl Schedule {
         if self.get(id)?.options.has(CellOptions::RX) {
             self.settle();
         }
-        for frame in &mut self.frames {
-            if let Some(place) = frame.cells.iter().position(|c| c.id == id) {
-                let cell = frame.cells.remove(place);
-                frame.reindex();
-                self.generation += 1;
-                return Some(cell);
-            }
-        }
-        None
+        let cell = self.frames.iter_mut().find_map(|frame| frame.remove(id))?;
+        self.generation += 1;
+        Some(cell)
     }
 
     /// The cell named `id`.
@@ -338,14 +256,19 @@ impl Schedule {
     /// The first slot at or after `from` in which `cell` lies.
     pub fn next_occurrence(&self, cell: &Cell, from: Asn) -> Asn {
         let Some(frame) = self.frame(cell.slotframe) else { return Asn(u64::MAX) };
-        let (mut cycle, slot) = frame.slotframe.split(from);
-        let length = frame.slotframe.length;
-        let (mut at, _) = cell.placement.at(cycle, length);
-        if at < slot {
-            cycle += 1;
-            (at, _) = cell.placement.at(cycle, length);
-        }
-        Asn(cycle * u64::from(length) + u64::from(at))
+        frame.next_occurrence(cell, frame.slotframe.split(from))
+    }
+
+    /// The first slot at or after `from` in which a cell with all of `options` lies. A cell counts from the slot on that
+    /// `ready` answers, and not at all if that is `None`.
+    pub fn first_occurrence(
+        &self,
+        from: Asn,
+        options: CellOptions,
+        mut ready: impl FnMut(&Cell) -> Option<Asn>,
+    ) -> Option<Asn> {
+        let frames = self.frames.iter();
+        frames.filter_map(|frame| frame.first_occurrence(from, options, &mut ready)).min()
     }
 
     /// How often `cell` lies in the slots from `from` up to, not including, `until`, counted from its making.
@@ -400,7 +323,12 @@ impl Schedule {
 
     /// True when frames to `peer` have a cell made for them, dedicated or shared.
     pub fn has_tx_to(&self, peer: Eui64) -> bool {
-        self.cells().any(|c| c.peer == Some(peer) && c.options.has(CellOptions::TX))
+        self.frames.iter().any(|frame| frame.destinations.binary_search(&peer).is_ok())
+    }
+
+    /// True when some cells are there for beacons alone.
+    pub fn has_beacon_cells(&self) -> bool {
+        self.frames.iter().any(|frame| frame.beacon_cells)
     }
 
     fn frame(&self, handle: u8) -> Option<&Frame> {
