@@ -32,6 +32,15 @@ pub struct Member {
 }
 
 impl Member {
+    /// Whether it becomes the member of a target without joining: a node belongs to a group, whatever the path of its
+    /// resource.
+    pub(crate) fn stands_for(&self, target: &Target) -> bool {
+        let is_node = || match (&self.target, target) {
+            (Target::Resource(one), Target::Resource(other)) => Authority::of(one).is_of(other),
+            _ => false,
+        };
+        self.target == *target || (self.membership.is_some() && is_node())
+    }
     /// The node of the member; an entity has none.
     pub(crate) fn authority(&self) -> Option<Authority> {
         match &self.target {

@@ -211,7 +211,7 @@ impl Memberships {
         now: Instant,
     ) {
         let Some(entity) = entities.get_mut(id) else { return };
-        let is_new = |target: &&Target| !entity.members.iter().any(|one| one.target == **target);
+        let is_new = |target: &&Target| !entity.members.iter().any(|one| one.stands_for(target));
         let new: Vec<Target> = order.iter().filter(is_new).cloned().collect();
         let wanted = entity.group.map(|_| Membership::wanted(now));
         let (mut arriving, new) = take_back(entity, new, now);
@@ -236,8 +236,9 @@ fn reorder(entity: &mut Entity, arrived: Vec<Member>, order: &[Target], now: Ins
     let mut all = core::mem::take(&mut entity.members);
     all.extend(arrived);
     for target in order {
-        if let Some(place) = all.iter().position(|member| member.target == *target) {
-            entity.members.push(all.swap_remove(place));
+        if let Some(place) = all.iter().position(|member| member.stands_for(target)) {
+            let member = Member { target: target.clone(), ..all.swap_remove(place) };
+            entity.members.push(member);
         }
     }
     release(entity, all, now);
@@ -248,11 +249,11 @@ fn reorder(entity: &mut Entity, arrived: Vec<Member>, order: &[Target], now: Ins
 fn take_back(entity: &mut Entity, new: Vec<Target>, now: Instant) -> (Vec<Member>, Vec<Target>) {
     let (mut back, mut others) = (Vec::new(), Vec::new());
     for target in new {
-        let Some(place) = entity.former.iter().position(|member| member.target == target) else {
+        let Some(place) = entity.former.iter().position(|member| member.stands_for(&target)) else {
             others.push(target);
             continue;
         };
-        let mut member = entity.former.remove(place);
+        let mut member = Member { target, ..entity.former.remove(place) };
         if let Some(membership) = member.membership.as_deref_mut() {
             membership.want(now);
         }

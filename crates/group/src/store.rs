@@ -193,7 +193,9 @@ fn parse(name: &str, bytes: &[u8], due: Instant) -> Result<Entity, decode::Error
     let stored = group.map(|_| Membership::stored(due));
     let members = targets(&mut decoder)?;
     entity.members = entity.enlist(members, stored.as_ref());
-    let former = targets(&mut decoder)?;
+    let mut former = targets(&mut decoder)?;
+    // A request to leave would end the membership of a member on the same node.
+    former.retain(|target| !entity.members.iter().any(|member| member.stands_for(target)));
     entity.former = entity.enlist(former, stored.as_ref());
     for member in &mut entity.former {
         if let Some(membership) = member.membership.as_deref_mut() {

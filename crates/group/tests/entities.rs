@@ -318,6 +318,40 @@ fn a_member_of_a_group_that_returns_while_it_leaves_stays_in_the_group() {
     }
 }
 
+/// The group is of the node, whatever the path of its resource.
+#[test]
+fn an_update_of_the_path_keeps_the_nodes_in_the_group() {
+    let mut world = World::new(21, 3);
+    world.request(Code::POST, "e", &document("m", &[1, 2], MULTICAST));
+    let before = world.memberships();
+    let at = |node: u16| uri(node).replace("/s/t", "/s/u");
+    let change = format!("{{\"er\":[{:?},{:?}]}}", at(1), at(2));
+    let (code, text) = world.request(Code::IPATCH, "e/m/profile", &change);
+    assert_eq!(code, Code::CHANGED, "{text}");
+    assert!(text.contains("/s/u"), "{text}");
+    world.run(Duration::from_secs(60));
+    assert_eq!(world.memberships(), before);
+    // A failed change leaves all as it was.
+    world.nodes.get_mut(&address(3)).expect("a node").table_max = 0;
+    let change = format!("{{\"er\":[{:?},{:?}]}}", uri(1), uri(3));
+    assert_eq!(refused(&mut world, Code::IPATCH, "e/m/profile", &change).0, Code::CONFLICT);
+    world.run(Duration::from_secs(60));
+    assert_eq!(world.memberships(), before);
+    let (_, text) = world.request(Code::GET, "e/m/profile", "");
+    assert!(text.contains(&at(1)) && text.contains(&at(2)) && !text.contains(&uri(1)), "{text}");
+    // Nor does it end the membership of a node that is leaving under another path.
+    world.nodes.get_mut(&address(2)).expect("a node").alive = false;
+    let change = format!("{{\"er\":[{:?}]}}", at(1));
+    assert_eq!(world.request(Code::IPATCH, "e/m/profile", &change).0, Code::CHANGED);
+    world.nodes.get_mut(&address(2)).expect("a node").alive = true;
+    let change = format!("{{\"er\":[{:?},{:?}]}}", uri(1), uri(2));
+    assert_eq!(world.request(Code::IPATCH, "e/m/profile", &change).0, Code::CHANGED);
+    for _ in 0..120 {
+        world.run(Duration::from_secs(5));
+        assert_eq!(world.memberships().len(), 2, "{}", world.now());
+    }
+}
+
 #[test]
 fn a_creation_ends_although_many_members_fall_silent_while_they_join() {
     let mut world = World::new(19, 30);

@@ -47,7 +47,7 @@ impl Store for Disk {
     }
 }
 
-/// A node with one sensor and a table of groups.
+/// A node with one sensor at two paths and a table of groups.
 #[derive(Clone, Debug)]
 pub struct Node {
     pub value: String,
@@ -92,11 +92,11 @@ impl Node {
             path.into_iter().map(|one| std::str::from_utf8(one).unwrap()).collect();
         match (&path[..], request.code) {
             ([".well-known", "core"], Code::GET) => {
-                let list = format!("</s/t>;ct=\"{}\",</mc>", self.formats);
+                let list = format!("</s/t>;ct=\"{0}\",</s/u>;ct=\"{0}\",</mc>", self.formats);
                 content(Code::CONTENT, Some(ContentFormat::LINK_FORMAT), list.as_bytes())
             }
-            (["s", "t"], Code::GET) => self.reading(options.get(OptionNumber::OBSERVE).is_some()),
-            (["s", "t"], Code::PUT | Code::POST) => {
+            (["s", "t" | "u"], Code::GET) => self.reading(options.get(OptionNumber::OBSERVE).is_some()),
+            (["s", "t" | "u"], Code::PUT | Code::POST) => {
                 self.written.push(request.payload.clone());
                 content(Code::CHANGED, None, b"")
             }
