@@ -142,16 +142,14 @@ fn code_reading(label: &str, code: Code) -> Reading {
 pub fn response(answer: &Answer, accept: Option<ContentFormat>) -> ResponseTemplate {
     let format = accept.unwrap_or(FORMATS[0]);
     let payload = match format {
-        ContentFormat::SENML_JSON => emit_json(&records(answer)).map(String::into_bytes),
-        ContentFormat::SENML_CBOR => {
-            let mut out = Vec::new();
-            emit_cbor(&records(answer), &mut out).map(|()| out)
-        }
-        _ => Ok(text(answer)),
-    };
-    let Ok(payload) = payload else {
-        let detail = "an answer has a value that SenML cannot hold; text/plain can";
-        return Refusal::new(Code::BAD_GATEWAY, "result not writable", detail).into_response();
+        ContentFormat::SENML_JSON | ContentFormat::SENML_CBOR => match pack(answer, format) {
+            Ok(payload) => payload,
+            Err(detail) => {
+                let refusal = Refusal::new(Code::BAD_GATEWAY, "result not writable", detail);
+                return refusal.into_response();
+            }
+        },
+        _ => text(answer),
     };
     let mut response = ResponseTemplate::new(answer.code).with_format(format);
     if answer.code == Code::CONTENT {
@@ -160,6 +158,24 @@ pub fn response(answer: &Answer, accept: Option<ContentFormat>) -> ResponseTempl
         response.options.set_uint(OptionNumber::MAX_AGE, answer.max_age_s);
     }
     response.with_payload(payload)
+}
+
+/// A pack of all records, or why there is none. A part of them would hide members.
+fn pack(answer: &Answer, format: ContentFormat) -> Result<Vec<u8>, String> {
+    let records = records(answer);
+    if records.len() > RECORDS_MAX {
+        let count = records.len();
+        return Err(format!(
+            "{count} records; SenML here holds {RECORDS_MAX}, text/plain any number"
+        ));
+    }
+    let written = if format == ContentFormat::SENML_JSON {
+        emit_json(&records).map(String::into_bytes)
+    } else {
+        let mut out = Vec::new();
+        emit_cbor(&records, &mut out).map(|()| out)
+    };
+    written.map_err(|_| "an answer has a value that SenML cannot hold; text/plain can".to_string())
 }
 
 fn text(answer: &Answer) -> Vec<u8> {
@@ -200,7 +216,7 @@ fn hexadecimal(data: &[u8]) -> String {
     text
 }
 
-/// The records of an answer. Records beyond [`RECORDS_MAX`] do not fit into a pack.
+/// The records of an answer.
 fn records(answer: &Answer) -> Vec<Record> {
     let mut records: Vec<Record> = Vec::new();
     let record = |name: String, value: Value| Record {
@@ -219,7 +235,6 @@ fn records(answer: &Answer) -> Vec<Record> {
         records.push(record(format!("{label}/code"), Value::Text(reason.code().to_string())));
         records.push(record(format!("{label}/reason"), Value::Text(reason.to_string())));
     }
-    records.truncate(RECORDS_MAX);
     records
 }
 

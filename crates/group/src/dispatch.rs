@@ -244,16 +244,18 @@ impl Dispatch {
         }
         Some(open.owner)
     }
-    /// Gives a request up.
-    pub(crate) fn cancel(&mut self, number: u64, now: Instant) {
-        let Some(open) = self.open.get(&number) else { return };
-        if open.sent.is_some() {
+    /// Gives a request up; false if it has not left.
+    pub(crate) fn cancel(&mut self, number: u64, now: Instant) -> bool {
+        let Some(open) = self.open.get(&number) else { return true };
+        let has_left = open.sent.is_some();
+        if has_left {
             self.outbox.push(Output::Cancel { exchange: ExchangeId(number) });
         } else if let Some(lane) = self.lanes.get_mut(&open.domain) {
             lane.ready.remove(&(lane.gate.order(&open.path), number));
         }
         self.later.remove(&(open.start, number));
         self.end(number, End::Over, now);
+        has_left
     }
     /// What the gate of a domain says about silent members of a group.
     pub(crate) fn repair(

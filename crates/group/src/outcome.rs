@@ -49,6 +49,8 @@ impl Reading {
 pub enum Reason {
     /// No answer came, after all retransmissions or within the time of the query.
     Silent,
+    /// The time of the query was over before the request could leave.
+    NotAsked,
     /// The node cannot be reached.
     Unreachable,
     /// The node reset the request: no CoAP server is there.
@@ -90,7 +92,9 @@ impl Reason {
     /// The code that represents the reason in results: 5.04 for silence, 5.02 for an unusable answer.
     pub const fn code(&self) -> Code {
         match self {
-            Self::Silent | Self::Unreachable | Self::Reset => Code::GATEWAY_TIMEOUT,
+            Self::Silent | Self::NotAsked | Self::Unreachable | Self::Reset => {
+                Code::GATEWAY_TIMEOUT
+            }
             Self::Busy => Code::SERVICE_UNAVAILABLE,
             Self::Refused { code, .. } => *code,
             Self::Unusable(_) => Code::BAD_GATEWAY,
@@ -102,6 +106,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Silent => f.write_str("silent"),
+            Self::NotAsked => f.write_str("not asked in time"),
             Self::Unreachable => f.write_str("unreachable"),
             Self::Reset => f.write_str("reset"),
             Self::Busy => f.write_str("manager busy"),

@@ -68,7 +68,7 @@ pub const SCOPE_DEFAULT: u8 = 0xe;
 /// The path of a member's group memberships (S002 table 4).
 pub const MEMBERSHIPS: &str = "mc";
 
-/// Largest delay between requests; ours: 40 members at this delay take 40 minutes.
+/// Largest delay between requests; ours: five members at this delay are all asked within [`DEADLINE_MAX`].
 pub const DELAY_MAX: Duration = Duration::from_secs(60);
 
 /// How long a query takes at most; ours: the longest exchange of RFC 7252 s4.8.2 (EXCHANGE_LIFETIME, 247 s).

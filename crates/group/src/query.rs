@@ -69,6 +69,8 @@ pub(crate) type Finished = (RequestId, Result<Answer, Refusal>);
 enum Progress {
     Waiting,
     Asked(u64),
+    /// The request was given up before it left.
+    Unsent,
     Below(u64),
     Done(Result<Answer, Reason>),
 }
@@ -308,6 +310,7 @@ impl Queries {
                 let label = slot.target.label();
                 match slot.progress {
                     Progress::Done(outcome) => (label, outcome),
+                    Progress::Unsent => (label, Err(Reason::NotAsked)),
                     _ => (label, Err(Reason::Silent)),
                 }
             };
@@ -334,16 +337,18 @@ impl Queries {
     fn remove(&mut self, dispatch: &mut Dispatch, number: u64, now: Instant) -> Option<Query> {
         let (mut waiting, mut top) = (vec![number], None);
         while let Some(one) = waiting.pop() {
-            let Some(query) = self.all.remove(&one) else { continue };
+            let Some(mut query) = self.all.remove(&one) else { continue };
             self.deadlines.remove(&(query.deadline, Reverse(one)));
             if let Some(round) = &query.round {
                 dispatch.cancel(round.exchange, now);
             }
-            for slot in &query.slots {
+            for slot in &mut query.slots {
                 match slot.progress {
-                    Progress::Asked(exchange) => dispatch.cancel(exchange, now),
+                    Progress::Asked(exchange) if !dispatch.cancel(exchange, now) => {
+                        slot.progress = Progress::Unsent;
+                    }
                     Progress::Below(below) => waiting.push(below),
-                    Progress::Waiting | Progress::Done(_) => {}
+                    _ => {}
                 }
             }
             if one == number {

@@ -296,9 +296,28 @@ fn more_than_a_member_can_take_is_not_written() {
 fn a_validation_takes_no_longer_than_a_query_whatever_the_delay() {
     let mut world = World::new(17, 20);
     let nodes: Vec<u16> = (1..=20).collect();
-    let slow = document("room", &nodes, ",\"delay\":60000");
+    let slow = document("room", &nodes, ",\"delay\":12500");
     assert_eq!(world.request(Code::POST, "e", &slow).0, Code::CREATED);
     assert!(world.now().since(Instant::ZERO) < Duration::from_secs(248));
+    // A query asks every member before it is over, or it is refused.
+    let slower = document("hall", &nodes, ",\"delay\":13000");
+    let (code, why) = refused(&mut world, Code::POST, "e", &slower);
+    assert_eq!((code, why.contains("20 members")), (Code::BAD_REQUEST, true), "{why}");
+    let (code, why) = refused(&mut world, Code::GET, "e/room?deadline=200000", "");
+    assert_eq!((code, why.contains("200000 ms")), (Code::BAD_REQUEST, true), "{why}");
+}
+
+/// A gate that is busy is no silence of the member.
+#[test]
+fn a_member_that_no_request_has_left_for_is_not_called_silent() {
+    let mut world = World::new(22, 20);
+    world.gate = "gate-aimd";
+    world.start();
+    let nodes: Vec<u16> = (1..=20).collect();
+    world.request(Code::POST, "e", &document("room", &nodes, ""));
+    world.nodes.values_mut().for_each(|node| node.alive = false);
+    let (_, why) = refused(&mut world, Code::GET, "e/room?deadline=1", "");
+    assert!(why.contains("5.04 silent") && why.contains("5.04 not asked in time"), "{why}");
 }
 
 #[test]

@@ -118,3 +118,24 @@ fn writes_report_a_code_for_each_member() {
     let text = String::from_utf8(response(&answer, None).payload).expect("text");
     assert_eq!(text, "a/t/code 2.04\nb/t ! 5.04 silent\n");
 }
+
+#[test]
+fn a_result_of_more_records_than_senml_holds_is_refused_and_not_cut() {
+    let reading = |number: usize| Reading {
+        name: format!("room/{number}"),
+        unit: None,
+        value: Value::Number(number as f64),
+    };
+    let readings = |count| (0..count).map(reading).collect();
+    let (_, answer) = number("room", 0.0);
+    let mut answer = answer.expect("a number");
+    answer.readings = readings(RECORDS_MAX);
+    for format in [ContentFormat::SENML_JSON, ContentFormat::SENML_CBOR] {
+        assert_eq!(response(&answer, Some(format)).code, Code::CONTENT);
+    }
+    answer.failures = vec![("lamp".into(), Reason::Silent)];
+    for format in [ContentFormat::SENML_JSON, ContentFormat::SENML_CBOR] {
+        assert_eq!(response(&answer, Some(format)).code, Code::BAD_GATEWAY);
+    }
+    assert!(response(&answer, None).payload.ends_with(b"lamp ! 5.04 silent\n"));
+}

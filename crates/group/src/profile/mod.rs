@@ -272,6 +272,15 @@ impl Draft {
                 "emt: \"con\" is not possible with ect=multicast: leave it out (RFC 7252 s8.1)",
             ));
         }
+        let deadline = self.deadline.unwrap_or(DEADLINE_MAX);
+        let last = profile.delay * members.saturating_sub(1) as u64;
+        if profile.communication == Communication::Unicast && last >= deadline {
+            let (delay, deadline) = (profile.delay.as_millis(), deadline.as_millis());
+            return Err(Refusal::field(format!(
+                "delay: after {delay} ms each, the last of {members} members would be asked when the query is over, after \
+                 {deadline} ms"
+            )));
+        }
         match profile.replies {
             Some(replies) if usize::from(replies) > members => {
                 Err(Refusal::field(format!("enr: {replies} is more than the {members} members")))

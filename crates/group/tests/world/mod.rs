@@ -95,7 +95,9 @@ impl Node {
                 let list = format!("</s/t>;ct=\"{0}\",</s/u>;ct=\"{0}\",</mc>", self.formats);
                 content(Code::CONTENT, Some(ContentFormat::LINK_FORMAT), list.as_bytes())
             }
-            (["s", "t" | "u"], Code::GET) => self.reading(options.get(OptionNumber::OBSERVE).is_some()),
+            (["s", "t" | "u"], Code::GET) => {
+                self.reading(options.get(OptionNumber::OBSERVE).is_some())
+            }
             (["s", "t" | "u"], Code::PUT | Code::POST) => {
                 self.written.push(request.payload.clone());
                 content(Code::CHANGED, None, b"")
