@@ -238,8 +238,13 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         // A new context that cannot be stored is none: the request goes on, to be answered or to fail.
         Some(opened.unwrap_or(Err(ResponseError::Forged)))
     }
-    /// A member has shown that it is at an address. Only messages that verify get here, so there are few.
-    fn remember(&mut self, address: P, member: Identity) {
+    /// A member has shown that it is at an address. It has the latest one alone: a member that answers from many addresses
+    /// must not fill the table, in which the others have their places.
+    pub(super) fn remember(&mut self, address: P, member: Identity) {
+        if self.members.get(&address) == Some(&member) {
+            return;
+        }
+        self.members.retain(|_, one| *one != member);
         if self.members.len() < GROUP_MEMBERS_MAX || self.members.contains_key(&address) {
             self.members.insert(address, member);
         }

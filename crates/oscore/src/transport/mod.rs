@@ -206,7 +206,8 @@ pub struct Protected<P, T, C> {
     observed_max: usize,
     /// When observations are to be registered again.
     due: BTreeSet<(Instant, Name)>,
-    /// The members of a group that have answered from these addresses.
+    /// The members of a group that have answered, by their latest addresses. The next one beyond [`GROUP_MEMBERS_MAX`] is
+    /// asked in group mode.
     members: BTreeMap<P, Identity>,
     forgeries: Forgeries<P>,
     outbox: Outbox<Output<P>>,

@@ -5,6 +5,7 @@ use lowmesh_wire::coap::{Kind, MessageId};
 
 use super::*;
 use crate::group::Pending;
+use crate::params::GROUP_MEMBERS_MAX;
 
 /// Another member that makes messages outside of any host.
 struct Attacker {
@@ -157,4 +158,20 @@ fn an_unproven_address_gets_at_most_three_times_what_it_sent() {
             assert!(got > 0 && got <= 3 * sent, "{got} for {sent}, {more:?} {to:?} lost: {lost}");
         }
     }
+}
+
+#[test]
+fn a_member_that_answers_from_many_addresses_keeps_the_place_of_one() {
+    let rng = || Rng::stream(Seed(5), NodeId(0), Purpose::Coap);
+    let endpoint = Endpoint::<u64>::new(Config::default(), rng()).expect("settings");
+    let protection: Option<Protection<u64, VolatileContexts>> = None;
+    let limits = HostLimits::default();
+    let mut client = Protected::new(endpoint, protection, &limits, rng());
+    let member = |number: u8| Identity::new(&[number]).expect("short");
+    for address in 0..2 * GROUP_MEMBERS_MAX as u64 {
+        client.remember(address, member(1));
+    }
+    client.remember(u64::MAX, member(2));
+    let known: Vec<(u64, Identity)> = client.members.into_iter().collect();
+    assert_eq!(known, [(2 * GROUP_MEMBERS_MAX as u64 - 1, member(1)), (u64::MAX, member(2))]);
 }
