@@ -14,7 +14,9 @@ use lowmesh_wire::coap::Code;
 use crate::address::{Numbers, group_address};
 use crate::dispatch::RequestId;
 use crate::membership::{Membership, group_uri};
-use crate::params::{ENTITIES_A_CLIENT_MAX, ENTITIES_MAX, REQUESTS_A_QUERY_MAX};
+use crate::params::{
+    ENTITIES_A_CLIENT_MAX, ENTITIES_MAX, LEAVING_MAX, NESTING_MAX, REQUESTS_A_QUERY_MAX,
+};
 use crate::profile::document::Field;
 use crate::profile::{Operation, Profile};
 use crate::refusal::Refusal;
@@ -290,6 +292,15 @@ impl Entities {
         let parents = self.all.values().filter(|entity| entity.everyone().any(has));
         parents.map(|entity| entity.name.as_str()).collect()
     }
+    /// Checks that an entity can have so many members beside those that have to leave: a silent one takes a week.
+    pub(crate) fn check_leaving(&self, name: &str, members: usize) -> Result<(), Refusal> {
+        let leaving = self.id(name).and_then(|id| self.get(id)).map_or(0, |one| one.former.len());
+        if leaving == 0 || leaving + members <= LEAVING_MAX {
+            return Ok(());
+        }
+        let detail = format!("er: {leaving} members have not left {name:?} yet: come again later");
+        Err(Refusal::new(Code::CONFLICT, "members are leaving", detail))
+    }
     /// Checks the members that an entity is to have: sub-entities are there, there is no cycle, and a query stays
     /// within [`REQUESTS_A_QUERY_MAX`], of this entity and of those above it.
     pub(crate) fn check_nesting(&self, name: &str, targets: &[Target]) -> Result<(), Refusal> {
@@ -304,6 +315,11 @@ impl Entities {
                     return Err(Refusal::new(Code::NOT_FOUND, "unknown member", detail));
                 }
             }
+        }
+        if self.levels_above(name) + 1 + self.levels_of(targets) > NESTING_MAX {
+            let detail =
+                format!("er: {name:?} would be in or above {NESTING_MAX} other levels of entities");
+            return Err(Refusal::new(Code::CONFLICT, "entities too deep", detail));
         }
         let change = Some((name, targets));
         if self.weight(targets.iter(), change) >= REQUESTS_A_QUERY_MAX {
@@ -336,9 +352,9 @@ impl Entities {
         }
         false
     }
-    fn ancestors(&self, name: &str) -> BTreeSet<u64> {
+    /// The entities that have each entity as a member; none if `name` is not there yet, and so no member of others.
+    fn parents_unless_new(&self, name: &str) -> BTreeMap<&str, Vec<u64>> {
         let mut parents: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
-        // One that is not there yet is no member of others.
         let all = self.all.iter().filter(|_| self.names.contains_key(name));
         for (id, entity) in all {
             for member in entity.everyone() {
@@ -347,6 +363,28 @@ impl Entities {
                 }
             }
         }
+        parents
+    }
+    /// Levels of entities above one, counted up to [`NESTING_MAX`].
+    fn levels_above<'a>(&'a self, name: &'a str) -> usize {
+        let parents = self.parents_unless_new(name);
+        let above = |level: &BTreeSet<&'a str>| -> BTreeSet<&'a str> {
+            let ids = level.iter().filter_map(|name| parents.get(name)).flatten();
+            ids.filter_map(|id| self.all.get(id)).map(|entity| entity.name.as_str()).collect()
+        };
+        levels(above(&[name].into()), above)
+    }
+    /// Levels of entities among targets and below them, counted up to [`NESTING_MAX`].
+    fn levels_of<'a>(&'a self, targets: &'a [Target]) -> usize {
+        let entities = |level: &BTreeSet<&'a str>| -> BTreeSet<&'a str> {
+            let ids = level.iter().filter_map(|name| self.id(name));
+            let entities = ids.filter_map(|id| self.all.get(&id));
+            entities.flat_map(Entity::targets).filter_map(Target::entity_name).collect()
+        };
+        levels(targets.iter().filter_map(Target::entity_name).collect(), entities)
+    }
+    fn ancestors(&self, name: &str) -> BTreeSet<u64> {
+        let parents = self.parents_unless_new(name);
         let (mut waiting, mut found) = (vec![name], BTreeSet::new());
         while let Some(name) = waiting.pop() {
             for id in parents.get(name).into_iter().flatten() {
@@ -379,6 +417,19 @@ impl Entities {
         }
         weight
     }
+}
+
+/// Counts levels of entities from the first on, up to [`NESTING_MAX`].
+fn levels<'a>(
+    first: BTreeSet<&'a str>,
+    next: impl Fn(&BTreeSet<&'a str>) -> BTreeSet<&'a str>,
+) -> usize {
+    let (mut level, mut count) = (first, 0);
+    while !level.is_empty() && count < NESTING_MAX {
+        level = next(&level);
+        count += 1;
+    }
+    count
 }
 
 /// Counts targets, and notes the entities among them.
@@ -459,6 +510,24 @@ mod tests {
             add(&mut all, None, number);
         }
         assert!(all.check_room(other).is_err_and(|refusal| refusal.detail.contains("4096")));
+    }
+
+    #[test]
+    fn entities_nest_to_a_depth_from_above_and_from_below() {
+        let mut all = Entities::default();
+        with(&mut all, "a1", &["coap://a/t"]);
+        for level in 2..=NESTING_MAX {
+            let (name, member) = (format!("a{level}"), format!("/e/a{}", level - 1));
+            assert_eq!(all.check_nesting(&name, &targets(&[&member])), Ok(()), "{name}");
+            with(&mut all, &name, &[&member]);
+        }
+        let top = format!("/e/a{NESTING_MAX}");
+        let refusal = all.check_nesting("above", &targets(&[&top])).expect_err("too deep");
+        assert_eq!(refusal.title, "entities too deep");
+        with(&mut all, "below", &["coap://b/t"]);
+        let refusal = all.check_nesting("a1", &targets(&["/e/below"])).expect_err("too deep");
+        assert_eq!(refusal.title, "entities too deep");
+        assert_eq!(all.check_nesting("a2", &targets(&["/e/below"])), Ok(()));
     }
 
     #[test]

@@ -41,6 +41,13 @@ pub const ANSWER_MAX: usize = 2048;
 /// may have, since a base name goes before every name.
 pub const READINGS_MAX: usize = 4 * ANSWER_MAX;
 
+/// Members of an entity with those that have to leave it, for an update to be possible; ours: a new list of members twice.
+pub const LEAVING_MAX: usize = 2 * MEMBERS_MAX;
+
+/// Levels of entities within entities; ours: from a country to a room, and as many again. While an entity is observed, each
+/// level keeps the states of the members below it.
+pub const NESTING_MAX: usize = 12;
+
 /// Octets that a client may write to all members; ours: as many as an answer. Each request to a member has a copy.
 pub const WRITE_MAX: usize = 2048;
 

@@ -98,12 +98,14 @@ impl Proposal {
         }
         Ok(())
     }
-    /// Checks that no entity contains itself, and that the updated entity still exists.
+    /// Checks that no entity contains itself, that the updated entity still exists, and that not too many members are
+    /// leaving it.
     pub(crate) fn check_nesting(&self, entities: &Entities) -> Result<(), Refusal> {
         let name = match &self.goal {
             Goal::Create { name } => name.as_str(),
             Goal::Update { entity } => &entities.get(*entity).ok_or_else(not_found)?.name,
         };
+        entities.check_leaving(name, self.targets.len())?;
         entities.check_nesting(name, &self.targets)
     }
 }

@@ -135,6 +135,13 @@ impl Target {
             _ => None,
         }
     }
+    /// The name of an entity.
+    pub(crate) fn entity_name(&self) -> Option<&str> {
+        match self {
+            Self::Resource(_) => None,
+            Self::Entity { name, .. } => Some(name),
+        }
+    }
     /// The path and query of a resource.
     pub(crate) fn local_part(&self) -> (&[String], &[String]) {
         match self {

@@ -5,6 +5,7 @@ mod world;
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{Code, ContentFormat, Kind, Message, MessageId, OptionNumber};
 use lowmesh_wire::problem_details::ProblemDetails;
+use lowmesh_group::params::MEMBERS_MAX;
 use world::{World, address, group_of, uri};
 
 fn document(name: &str, nodes: &[u16], more: &str) -> String {
@@ -369,6 +370,27 @@ fn an_update_of_the_path_keeps_the_nodes_in_the_group() {
         world.run(Duration::from_secs(5));
         assert_eq!(world.memberships().len(), 2, "{}", world.now());
     }
+}
+
+#[test]
+fn members_that_do_not_leave_bound_the_updates_of_their_entity() {
+    let mut world = World::new(23, 3 * MEMBERS_MAX as u16);
+    let of = |first: usize| -> Vec<u16> { (first as u16..).take(MEMBERS_MAX).collect() };
+    world.request(Code::POST, "e", &document("m", &of(1), MULTICAST));
+    let mut update = |world: &mut World, first: usize| {
+        // Those before are silent when they are to leave.
+        world.nodes.range_mut(..address(first as u16)).for_each(|(_, node)| node.alive = false);
+        let uris: Vec<String> =
+            of(first).into_iter().map(|node| format!("{:?}", uri(node))).collect();
+        let change = format!("{{\"er\":[{}]}}", uris.join(","));
+        let request = world.ask(Code::IPATCH, "e/m/profile", &change);
+        world.wait_for(request).0
+    };
+    assert_eq!(update(&mut world, 1 + MEMBERS_MAX), Code::CHANGED);
+    assert_eq!(update(&mut world, 1 + 2 * MEMBERS_MAX), Code::CHANGED);
+    let (code, why) =
+        refused(&mut world, Code::IPATCH, "e/m/profile", &format!("{{\"er\":[{:?}]}}", uri(1)));
+    assert_eq!((code, why.contains("have not left")), (Code::CONFLICT, true), "{why}");
 }
 
 #[test]
