@@ -1,6 +1,5 @@
 //! Requests to members: each waits for its time and for the gate of its domain, and ends once.
 
-use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString as _};
 
@@ -10,11 +9,12 @@ use lowmesh_coap::{RequestTemplate, ResponseTemplate};
 use lowmesh_machine::{Outbox, earliest};
 use lowmesh_registry::Choice;
 use lowmesh_units::{Duration, Instant};
-use lowmesh_wire::coap::Code;
 use lowmesh_wire::coap::uri::Host;
 
-use crate::gate::{self, Gate, Path, Permit, Repair, Sample, Snapshot};
-use crate::params::{DOMAINS_MAX, LOOK_AHEAD};
+use crate::gate::{self, Gate, Path, Repair, Sample, Snapshot};
+use crate::lane::{Lane, Open, ask_again, pump};
+use crate::params::DOMAINS_MAX;
+use crate::places::Places;
 use crate::target::{Authority, Domain};
 
 /// Names a request of the manager to a member or a group.
@@ -87,64 +87,6 @@ pub(crate) enum End {
     Over,
 }
 
-#[derive(Debug)]
-struct Open {
-    owner: Owner,
-    to: Authority,
-    /// When its time comes.
-    start: Instant,
-    /// Until it leaves, and as long as it may be repeated.
-    message: Option<RequestTemplate>,
-    /// How often it was repeated, and when the next time is due.
-    times: u8,
-    again: Option<Instant>,
-    /// Of a request to a group.
-    wait: Option<Duration>,
-    domain: Domain,
-    path: Path,
-    sent: Option<Instant>,
-}
-
-impl Open {
-    /// Whether it is idempotent and ends with its response (RFC 7252 s5.1: POST is not).
-    fn may_repeat(&self) -> bool {
-        let is_of_query = matches!(self.owner, Owner::Query { .. });
-        let may = |message: &RequestTemplate| message.confirmable && message.code != Code::POST;
-        is_of_query && self.message.as_ref().is_some_and(may)
-    }
-}
-
-/// The requests of one domain.
-#[derive(Debug)]
-struct Lane {
-    gate: Box<dyn Gate>,
-    /// Those that wait for the gate, by their order.
-    ready: BTreeSet<(u8, u64)>,
-    /// Those that take a place of the gate, by their time.
-    holding: BTreeSet<(Instant, u64)>,
-    /// Requests that are repeated if their members stay silent, by the time of the next copy.
-    silent: BTreeSet<(Instant, u64)>,
-    /// When the gate permits the next one.
-    due: Option<Instant>,
-}
-
-impl Lane {
-    fn is_idle(&self) -> bool {
-        self.ready.is_empty() && self.holding.is_empty() && self.silent.is_empty()
-    }
-    fn next_deadline(&self) -> Option<Instant> {
-        let oldest = self.holding.first().map(|(sent, _)| *sent);
-        let patience = oldest.and_then(|sent| Some(sent + self.gate.patience()?));
-        let again = self.silent.first().map(|(due, _)| *due);
-        let next = earliest(patience, self.due.filter(|_| !self.ready.is_empty()));
-        earliest(next, again)
-    }
-    /// Frees the place of a request; false if it had none.
-    fn release(&mut self, sent: Instant, number: u64) -> bool {
-        self.holding.remove(&(sent, number))
-    }
-}
-
 /// All requests that are not over.
 #[derive(Debug)]
 pub(crate) struct Dispatch {
@@ -156,6 +98,9 @@ pub(crate) struct Dispatch {
     /// Those whose time has not come.
     later: BTreeSet<(Instant, u64)>,
     routes: BTreeMap<IpAddr, Path>,
+    places: Places,
+    /// The client for whom the manager asks now.
+    client: Option<IpAddr>,
 }
 
 impl Dispatch {
@@ -168,7 +113,17 @@ impl Dispatch {
             lanes: BTreeMap::new(),
             later: BTreeSet::new(),
             routes: BTreeMap::new(),
+            places: Places::default(),
+            client: None,
         }
+    }
+    /// Sets the client for whom the next requests are.
+    pub(crate) fn set_client(&mut self, client: Option<IpAddr>) {
+        self.client = client;
+    }
+    /// The client for whom a request is.
+    pub(crate) fn client(&self, number: u64) -> Option<IpAddr> {
+        self.open.get(&number).and_then(|open| open.client)
     }
     /// Requests that are not over.
     pub(crate) fn len(&self) -> usize {
@@ -200,7 +155,21 @@ impl Dispatch {
         let (domain, path) = (to.domain(), path.unwrap_or_default());
         let message = Some(message);
         let (wait, sent, times, again) = (None, None, 0, None);
-        self.insert(Open { owner, to, start, message, times, again, wait, domain, path, sent })
+        let (client, turn) = (self.client, 0);
+        self.insert(Open {
+            owner,
+            client,
+            to,
+            start,
+            message,
+            times,
+            again,
+            wait,
+            domain,
+            path,
+            sent,
+            turn,
+        })
     }
     /// Asks a group, at `start`. It takes no place of a gate.
     pub(crate) fn ask_group(
@@ -214,7 +183,21 @@ impl Dispatch {
         let (domain, path) = (to.domain(), Path::default());
         let (message, wait) = (Some(message), Some(wait));
         let (sent, times, again) = (None, 0, None);
-        self.insert(Open { owner, to, start, message, times, again, wait, domain, path, sent })
+        let (client, turn) = (self.client, 0);
+        self.insert(Open {
+            owner,
+            client,
+            to,
+            start,
+            message,
+            times,
+            again,
+            wait,
+            domain,
+            path,
+            sent,
+            turn,
+        })
     }
     fn insert(&mut self, open: Open) -> u64 {
         self.serial += 1;
@@ -229,6 +212,9 @@ impl Dispatch {
     /// Ends a request.
     pub(crate) fn end(&mut self, number: u64, end: End, now: Instant) -> Option<Owner> {
         let open = self.open.remove(&number)?;
+        if open.sent.is_some() && open.wait.is_none() {
+            self.places.free(open.client, &open.to);
+        }
         if let (Some(sent), Some(lane)) = (open.sent, self.lanes.get_mut(&open.domain)) {
             if let Some(again) = open.again {
                 lane.silent.remove(&(again, number));
@@ -251,7 +237,7 @@ impl Dispatch {
         if has_left {
             self.outbox.push(Output::Cancel { exchange: ExchangeId(number) });
         } else if let Some(lane) = self.lanes.get_mut(&open.domain) {
-            lane.ready.remove(&(lane.gate.order(&open.path), number));
+            lane.withdraw(number, open);
         }
         self.later.remove(&(open.start, number));
         self.end(number, End::Over, now);
@@ -292,7 +278,7 @@ impl Dispatch {
                 }
             }
             if !lane.ready.is_empty() {
-                pump(lane, &mut self.open, &mut self.outbox, now);
+                pump(lane, (&mut self.open, &mut self.places), &mut self.outbox, now);
             }
         }
     }
@@ -305,19 +291,15 @@ impl Dispatch {
             self.outbox.push(Output::Group { exchange, to, message, wait });
             return;
         }
-        let (domain, path) = (open.domain.clone(), open.path);
+        let domain = open.domain.clone();
         if !self.lanes.contains_key(&domain) {
             self.make_room();
         }
         let gate = &self.gate;
-        let lane = self.lanes.entry(domain).or_insert_with(|| Lane {
-            gate: gate::make(gate),
-            ready: BTreeSet::new(),
-            holding: BTreeSet::new(),
-            silent: BTreeSet::new(),
-            due: None,
-        });
-        lane.ready.insert((lane.gate.order(&path), number));
+        let lane = self.lanes.entry(domain).or_insert_with(|| Lane::new(gate::make(gate)));
+        if let Some(open) = self.open.get_mut(&number) {
+            lane.enqueue(number, open);
+        }
     }
     /// Forgets the gate of an idle domain if there are many.
     fn make_room(&mut self) {
@@ -334,77 +316,6 @@ impl Dispatch {
     }
 }
 
-/// Repeats requests whose members are silent for too long. Each keeps its name, and its place if it has one.
-fn ask_again(
-    lane: &mut Lane,
-    open: &mut BTreeMap<u64, Open>,
-    outbox: &mut Outbox<Output>,
-    now: Instant,
-) {
-    while let Some((due, number)) = lane.silent.first().copied()
-        && due <= now
-    {
-        lane.silent.pop_first();
-        let Some(one) = open.get_mut(&number) else { continue };
-        if let Some(sent) = one.sent.replace(now)
-            && lane.release(sent, number)
-        {
-            lane.holding.insert((now, number));
-        }
-        one.times += 1;
-        lane.gate.on_again(&one.path, now);
-        one.again = lane.gate.again(&one.path, one.times).map(|wait| now + wait);
-        if let Some(again) = one.again {
-            lane.silent.insert((again, number));
-        }
-        let message = if one.again.is_some() { one.message.clone() } else { one.message.take() };
-        let message = message.expect("a request that is asked again has its message");
-        let (exchange, to) = (ExchangeId(number), one.to.clone());
-        outbox.push(Output::Cancel { exchange });
-        outbox.push(Output::Request { exchange, to, message });
-    }
-}
-
-/// Sends what the gate of a lane permits.
-fn pump(
-    lane: &mut Lane,
-    open: &mut BTreeMap<u64, Open>,
-    outbox: &mut Outbox<Output>,
-    now: Instant,
-) {
-    lane.due = None;
-    loop {
-        let mut chosen = None;
-        for place in lane.ready.iter().take(LOOK_AHEAD) {
-            let Some(one) = open.get(&place.1) else { continue };
-            match lane.gate.permits(&one.path, now) {
-                Permit::Now => chosen = Some(*place),
-                Permit::At(at) => lane.due = Some(at),
-                Permit::OtherPath => continue,
-                Permit::Blocked => {}
-            }
-            break;
-        }
-        let Some(place) = chosen else { return };
-        lane.ready.remove(&place);
-        let Some(one) = open.get_mut(&place.1) else { continue };
-        one.sent = Some(now);
-        lane.gate.on_sent(&one.path, now);
-        lane.holding.insert((now, place.1));
-        one.again =
-            lane.gate.again(&one.path, 0).filter(|_| one.may_repeat()).map(|wait| now + wait);
-        let message = match one.again {
-            Some(again) => {
-                lane.silent.insert((again, place.1));
-                one.message.clone()
-            }
-            None => one.message.take(),
-        };
-        let message = message.expect("a request that waits has its message");
-        outbox.push(Output::Request { exchange: ExchangeId(place.1), to: one.to.clone(), message });
-    }
-}
-
 fn address(host: &Host) -> Option<IpAddr> {
     match host {
         Host::V4(address) => Some((*address).into()),
@@ -416,7 +327,12 @@ fn address(host: &Host) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
+
     use lowmesh_registry::Registry;
+    use lowmesh_wire::coap::Code;
+
+    use crate::params::{UNDER_WAY_A_CLIENT_MAX, UNDER_WAY_A_NODE_MAX};
 
     const OWNER: Owner = Owner::Group { query: 1 };
 
@@ -508,5 +424,42 @@ mod tests {
         while let Some(next) = dispatch.next_deadline() {
             assert!(sent(&mut dispatch, next.max(now)).is_empty());
         }
+    }
+
+    #[test]
+    fn a_node_and_a_client_have_their_shares_and_clients_take_turns() {
+        let mut dispatch = dispatch("fixed");
+        let client = |last| Some(IpAddr::from([192, 0, 2, last]));
+        dispatch.set_client(client(1));
+        let one: Vec<u64> =
+            (0..=UNDER_WAY_A_NODE_MAX).map(|_| ask(&mut dispatch, 1, Instant::ZERO)).collect();
+        assert_eq!(sent(&mut dispatch, Instant::ZERO), one[..UNDER_WAY_A_NODE_MAX]);
+        let free = UNDER_WAY_A_CLIENT_MAX - UNDER_WAY_A_NODE_MAX;
+        let more: Vec<u64> =
+            (2..1000).map(|node| ask(&mut dispatch, node, Instant::ZERO)).collect();
+        assert_eq!(sent(&mut dispatch, Instant::ZERO), more[..free]);
+        dispatch.set_client(client(2));
+        let other = ask(&mut dispatch, 7, Instant::ZERO);
+        assert_eq!(sent(&mut dispatch, Instant::ZERO), [other]);
+        // The end of one lets the next one leave.
+        dispatch.end(one[0], End::Over, Instant::ZERO);
+        assert_eq!(sent(&mut dispatch, Instant::ZERO), one[UNDER_WAY_A_NODE_MAX..]);
+        // With a window, the request of another client does not wait for all of the first.
+        let mut dispatch = self::dispatch("gate-aimd");
+        dispatch.set_client(client(1));
+        let many: Vec<u64> =
+            (1..1000).map(|node| ask(&mut dispatch, node, Instant::ZERO)).collect();
+        assert_eq!(sent(&mut dispatch, Instant::ZERO), many[..2]);
+        dispatch.set_client(client(2));
+        let other = ask(&mut dispatch, 2000, Instant::ZERO);
+        dispatch.advance(Instant::ZERO);
+        let sample = Sample { rtt: Duration::from_millis(10), retransmissions: 0 };
+        let (mut left, mut now) = (many[..2].to_vec(), Instant::ZERO);
+        for _ in 0..2 {
+            now += Duration::from_millis(10);
+            dispatch.end(left.remove(0), End::Answer(sample), now);
+            left.extend(sent(&mut dispatch, now));
+        }
+        assert!(left.contains(&other), "{left:?}");
     }
 }

@@ -47,6 +47,7 @@
 //! |---|---|---|---|
 //! | open requests of clients | 256 | 64 a client | 5.03 with Max-Age |
 //! | requests to members | 65,536 | 16,384 a client, 4,096 a query | 5.03 with Max-Age |
+//! | requests under way to members | 1,024 | 256 a client, 32 a node | waits; in each domain clients take turns |
 //! | observed requests | 256 | 64 a client | 5.03 |
 //! | members observed for them | 16,384 | 4,096 a client | 5.03 |
 //! | entities | 4,096 | 1,024 a client | 4.03 |
@@ -67,11 +68,13 @@ mod entity;
 pub mod gate;
 mod hops;
 mod input;
+mod lane;
 mod manager;
 pub mod membership;
 mod memberships;
 pub mod outcome;
 pub mod params;
+mod places;
 pub mod profile;
 mod proposal;
 mod query;
@@ -80,6 +83,7 @@ mod reply;
 mod route;
 pub mod store;
 mod target;
+mod turns;
 mod watch;
 
 pub use dispatch::{ExchangeId, Output, RequestId};

@@ -344,6 +344,8 @@ impl Manager {
         now: Instant,
     ) {
         let end = answer.as_ref().map_or(End::Lost, |(_, sample)| End::Answer(*sample));
+        // What follows from it is for the same client.
+        self.dispatch.set_client(self.dispatch.client(exchange.0));
         let Some(owner) = self.dispatch.end(exchange.0, end, now) else { return };
         let message = answer.clone().map(|(message, _)| message);
         match owner {
@@ -381,6 +383,7 @@ impl Manager {
         match input {
             Input::Request { request, client, message } => {
                 if self.clients.admit(request, client, &mut self.dispatch)? {
+                    self.dispatch.set_client(Some(client));
                     self.on_request(request, &message, now);
                 }
             }
@@ -431,7 +434,9 @@ impl Machine for Manager {
     type Output = Output;
 
     fn handle(&mut self, now: Instant, input: Input) -> Result<(), Rejected> {
+        self.dispatch.set_client(None);
         let result = self.on_input(now, input);
+        self.dispatch.set_client(None);
         let finished = self.queries.expire(&mut self.dispatch, now);
         self.clients.finish(&mut self.dispatch, finished, Answer::Response);
         let shown = self.watches.expire(&mut self.dispatch, now);

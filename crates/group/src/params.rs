@@ -156,6 +156,19 @@ pub const PERIOD_MAX: Duration = Duration::from_secs(86_400);
 /// three hops a path reuses its channel.
 pub const INTERFERENCE_HOPS: u64 = 3;
 
+/// Requests to members that are under way; ours: what the default bound of a CoAP endpoint (1536) holds beside observations.
+/// The next one waits.
+pub const UNDER_WAY_MAX: usize = 1024;
+
+/// The share of one client in [`UNDER_WAY_MAX`]; ours: a quarter, the largest entity at once.
+pub const UNDER_WAY_A_CLIENT_MAX: usize = UNDER_WAY_MAX / 4;
+
+/// The share of one node in [`UNDER_WAY_MAX`]; ours: what a CoAP endpoint queues for one peer.
+pub const UNDER_WAY_A_NODE_MAX: usize = 32;
+
+/// Turns of clients that a request of the manager itself waits for in its domain; ours: a floor of lamps.
+pub const TURNS_OF_MANAGER: u64 = 64;
+
 /// Requests that a gate looks at for one that may leave; ours. Those behind wait until one before them has left.
 pub const LOOK_AHEAD: usize = 64;
 

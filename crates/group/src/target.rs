@@ -15,7 +15,7 @@ use crate::params::ROOT;
 const MANAGER: &str = "coap://manager";
 
 /// The address of a node to which requests for its resources go (RFC 3986 s3.2).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Authority {
     /// How it is reached.
     pub scheme: Scheme,

@@ -2,10 +2,10 @@
 
 mod world;
 
+use lowmesh_group::params::MEMBERS_MAX;
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{Code, ContentFormat, Kind, Message, MessageId, OptionNumber};
 use lowmesh_wire::problem_details::ProblemDetails;
-use lowmesh_group::params::MEMBERS_MAX;
 use world::{World, address, group_of, uri};
 
 fn document(name: &str, nodes: &[u16], more: &str) -> String {
@@ -377,7 +377,7 @@ fn members_that_do_not_leave_bound_the_updates_of_their_entity() {
     let mut world = World::new(23, 3 * MEMBERS_MAX as u16);
     let of = |first: usize| -> Vec<u16> { (first as u16..).take(MEMBERS_MAX).collect() };
     world.request(Code::POST, "e", &document("m", &of(1), MULTICAST));
-    let mut update = |world: &mut World, first: usize| {
+    let update = |world: &mut World, first: usize| {
         // Those before are silent when they are to leave.
         world.nodes.range_mut(..address(first as u16)).for_each(|(_, node)| node.alive = false);
         let uris: Vec<String> =

@@ -69,7 +69,7 @@ impl Scheme {
 }
 
 /// Who is asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Host {
     /// A name, decoded and in lower case.
     Name(String),
