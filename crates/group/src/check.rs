@@ -23,7 +23,7 @@ use crate::collector::FORMATS;
 use crate::dispatch::{Dispatch, Owner, RequestId};
 use crate::hops;
 use crate::outcome::Reason;
-use crate::params::DEADLINE_MAX;
+use crate::params::{CHECK_MAX, DEADLINE_MAX};
 use crate::proposal::{Goal, Proposal};
 use crate::refusal::Refusal;
 use crate::target::{Authority, Target, request};
@@ -35,12 +35,14 @@ pub(crate) struct Check {
     pub(crate) proposal: Proposal,
     findings: Vec<Finding>,
     left: usize,
+    deadline: Instant,
 }
 
 #[derive(Clone, Debug)]
 enum Finding {
-    Discovery,
-    Probe,
+    /// The request under way.
+    Discovery(u64),
+    Probe(u64),
     /// Its formats, none if they are not known; or why it cannot be a member.
     Done(Result<Vec<ContentFormat>, Reason>),
 }
@@ -53,6 +55,26 @@ pub(crate) struct Checks {
 }
 
 impl Checks {
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        // Checks begin in the order of their numbers, and all take the same time at most.
+        self.all.values().next().map(|check| check.deadline)
+    }
+    /// Ends the checks whose time is over; what a member has not said by then is a failure.
+    pub(crate) fn expire(&mut self, dispatch: &mut Dispatch, now: Instant) -> Vec<Check> {
+        let mut over = Vec::new();
+        while let Some(entry) = self.all.first_entry().filter(|entry| entry.get().deadline <= now) {
+            let mut check = entry.remove();
+            for finding in &mut check.findings {
+                if let Finding::Discovery(exchange) | Finding::Probe(exchange) = *finding {
+                    let has_left = dispatch.cancel(exchange, now);
+                    let reason = if has_left { Reason::Silent } else { Reason::NotAsked };
+                    *finding = Finding::Done(Err(reason));
+                }
+            }
+            over.push(check);
+        }
+        over
+    }
     /// Whether an entity of this name is about to be.
     pub(crate) fn reserves(&self, name: &str) -> bool {
         self.goals().any(|goal| matches!(goal, Goal::Create { name: one } if one == name))
@@ -73,7 +95,8 @@ impl Checks {
         now: Instant,
     ) -> Option<Check> {
         self.serial += 1;
-        let mut check = Check { request, proposal, findings: Vec::new(), left: 0 };
+        let deadline = now + CHECK_MAX;
+        let mut check = Check { request, proposal, findings: Vec::new(), left: 0, deadline };
         let Proposal { profile, targets, .. } = &check.proposal;
         // A profile with a delay says that the members bear no burst; all are asked within the time of a query.
         let gap = profile.delay.min(DEADLINE_MAX / targets.len().max(1) as u64);
@@ -83,9 +106,9 @@ impl Checks {
                 Target::Resource(uri) => {
                     let owner = Owner::Check { check: self.serial, slot };
                     let start = now + gap * slot as u64;
-                    dispatch.ask(owner, Authority::of(uri), discovery(uri), start);
+                    let exchange = dispatch.ask(owner, Authority::of(uri), discovery(uri), start);
                     check.left += 1;
-                    Finding::Discovery
+                    Finding::Discovery(exchange)
                 }
             };
             check.findings.push(finding);
@@ -108,15 +131,14 @@ impl Checks {
         let Target::Resource(uri) = check.proposal.targets.get(slot)? else { return None };
         let finding = match (&check.findings[slot], answer) {
             (_, Err(reason)) => Finding::Done(Err(reason)),
-            (Finding::Discovery, Ok(message)) => {
+            (Finding::Discovery(_), Ok(message)) => {
                 if let Some(formats) = listed(uri, message) {
                     Finding::Done(Ok(formats))
                 } else {
                     let owner = Owner::Check { check: number, slot };
                     let mut template = request(Code::GET, uri);
                     hops::limit(&mut template, uri, HOP_LIMIT_DEFAULT);
-                    dispatch.ask(owner, Authority::of(uri), template, now);
-                    Finding::Probe
+                    Finding::Probe(dispatch.ask(owner, Authority::of(uri), template, now))
                 }
             }
             (_, Ok(message)) => Finding::Done(probed(message)),

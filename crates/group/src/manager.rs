@@ -437,6 +437,9 @@ impl Machine for Manager {
         self.dispatch.set_client(None);
         let result = self.on_input(now, input);
         self.dispatch.set_client(None);
+        for check in self.checks.expire(&mut self.dispatch, now) {
+            self.on_checked(check, now);
+        }
         let finished = self.queries.expire(&mut self.dispatch, now);
         self.clients.finish(&mut self.dispatch, finished, Answer::Response);
         let shown = self.watches.expire(&mut self.dispatch, now);
@@ -451,6 +454,7 @@ impl Machine for Manager {
     }
     fn next_deadline(&self) -> Option<Instant> {
         let parts = [
+            self.checks.next_deadline(),
             self.queries.next_deadline(),
             self.watches.next_deadline(),
             self.memberships.next_deadline(),

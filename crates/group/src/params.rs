@@ -81,6 +81,9 @@ pub const DELAY_MAX: Duration = Duration::from_secs(60);
 /// How long a query takes at most; ours: the longest exchange of RFC 7252 s4.8.2 (EXCHANGE_LIFETIME, 247 s).
 pub const DEADLINE_MAX: Duration = Duration::from_secs(247);
 
+/// How long a validation of members takes at most; ours: all are asked within the time of a query, and answer within another.
+pub const CHECK_MAX: Duration = Duration::from_secs(2 * 247);
+
 /// How long answers of a group are taken; ours: DEFAULT_LEISURE of RFC 7252 s8.2 (5 s) and as long again for the round
 /// trip, since S002 table 8 saw answers after 8.4 s.
 pub const GROUP_WAIT: Duration = Duration::from_secs(10);

@@ -2,7 +2,7 @@
 
 mod world;
 
-use lowmesh_group::params::MEMBERS_MAX;
+use lowmesh_group::params::{CHECK_MAX, MEMBERS_MAX};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{Code, ContentFormat, Kind, Message, MessageId, OptionNumber};
 use lowmesh_wire::problem_details::ProblemDetails;
@@ -391,6 +391,20 @@ fn members_that_do_not_leave_bound_the_updates_of_their_entity() {
     let (code, why) =
         refused(&mut world, Code::IPATCH, "e/m/profile", &format!("{{\"er\":[{:?}]}}", uri(1)));
     assert_eq!((code, why.contains("have not left")), (Code::CONFLICT, true), "{why}");
+}
+
+#[test]
+fn a_validation_that_a_gate_holds_up_ends() {
+    let mut world = World::new(24, 256);
+    world.gate = "gate-aimd";
+    world.start();
+    world.nodes.values_mut().for_each(|node| node.alive = false);
+    let nodes: Vec<u16> = (1..=256).collect();
+    let start = world.now();
+    let request = world.ask(Code::POST, "e", &document("m", &nodes, ""));
+    let (code, why) = world.wait_for(request);
+    assert_eq!((code, why.contains("silent")), (Code::GATEWAY_TIMEOUT, true), "{why}");
+    assert!(world.now().since(start) <= CHECK_MAX, "{}", world.now());
 }
 
 #[test]
