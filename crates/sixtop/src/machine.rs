@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use lowmesh_mac::tsch::cell::{Cell, CellKind};
+use lowmesh_mac::tsch::cell::Cell;
 use lowmesh_mac::tsch::schedule::Schedule;
 use lowmesh_machine::{Handle, Machine, Outbox, Rejected, earliest};
 use lowmesh_units::{Asn, Eui64, Instant, Rng};
@@ -297,12 +297,9 @@ impl Sixtop {
     }
 
     fn remove_cells(&mut self, context: &mut EventContext<'_>, peer: Eui64) {
-        let ids: Vec<_> = context
-            .schedule
-            .cells_in(self.function.negotiated_slotframe())
-            .filter(|c| c.kind == CellKind::Negotiated && c.peer == Some(peer))
-            .map(|c| c.id)
-            .collect();
+        let slotframe = self.function.negotiated_slotframe();
+        let cells = negotiation::all_with(context.schedule, slotframe, peer);
+        let ids: Vec<_> = cells.map(|c| c.id).collect();
         for cell in ids.into_iter().filter_map(|id| context.schedule.remove(id)) {
             self.out.push(Output::Event(Change::Removed(cell)));
         }

@@ -41,9 +41,38 @@ pub(crate) fn cells_with(
     peer: Eui64,
     options: CellOptions,
 ) -> impl Iterator<Item = &Cell> {
-    schedule.cells_in(slotframe).filter(move |c| {
-        c.kind == CellKind::Negotiated && c.peer == Some(peer) && c.options == options
+    all_with(schedule, slotframe, peer).filter(move |c| c.options == options)
+}
+
+/// The negotiated cells with `peer`, whatever they are for.
+pub(crate) fn all_with(
+    schedule: &Schedule,
+    slotframe: u8,
+    peer: Eui64,
+) -> impl Iterator<Item = &Cell> {
+    let is_with = move |c: &&Cell| c.kind == CellKind::Negotiated && c.peer == Some(peer);
+    schedule.cells_in(slotframe).filter(is_with)
+}
+
+/// The cells that COUNT and LIST select by `options`, as their sender sees the cells.
+fn selected(
+    schedule: &Schedule,
+    slotframe: u8,
+    peer: Eui64,
+    options: u8,
+) -> impl Iterator<Item = &Cell> {
+    let wanted = mirrored(CellOptions(options));
+    all_with(schedule, slotframe, peer).filter(move |cell| match wanted {
+        // RFC 8480 s6.2.6: without TX and RX all cells count, or all shared ones.
+        CellOptions(0) => true,
+        CellOptions::SHARED => cell.options.has(CellOptions::SHARED),
+        _ => cell.options == wanted,
     })
+}
+
+/// RFC 8480 s6.2.6: a cell that is added, deleted or moved sends or listens.
+const fn has_direction(options: u8) -> bool {
+    options & CellOptions::TX.with(CellOptions::RX).0 != 0
 }
 
 /// Up to `count` places that are free and not locked, in a random order (RFC 9033 s8).
@@ -81,6 +110,13 @@ pub(crate) fn answer(
     command: &Command,
 ) -> (Response, Commit) {
     match command {
+        Command::Add { options, .. }
+        | Command::Delete { options, .. }
+        | Command::Relocate { options, .. }
+            if !has_direction(*options) =>
+        {
+            (Response::bare(ReturnCode::Error), Commit::Nothing)
+        }
         Command::Add { options, count, cells } => {
             let options = mirrored(CellOptions(*options));
             let chosen = choose(schedule, slotframe, locked, cells, usize::from(*count));
@@ -110,14 +146,12 @@ pub(crate) fn answer(
             (response, Commit::Relocate { options, from: old, to })
         }
         Command::Count { options } => {
-            let options = mirrored(CellOptions(*options));
-            let count = cells_with(schedule, slotframe, from, options).count() as u16;
+            let count = selected(schedule, slotframe, from, *options).count() as u16;
             (Response::with_count(ReturnCode::Success, count), Commit::Nothing)
         }
         Command::List { options, offset, count_max } => {
-            let options = mirrored(CellOptions(*options));
             let all: Vec<Place> =
-                cells_with(schedule, slotframe, from, options).filter_map(place_of).collect();
+                selected(schedule, slotframe, from, *options).filter_map(place_of).collect();
             (list(all, *offset, *count_max), Commit::Nothing)
         }
         // No function here gives SIGNAL a meaning; CLEAR never comes this far.
@@ -311,6 +345,45 @@ mod tests {
         assert_eq!(list(0, 2), (ReturnCode::Success, [4, 6].map(place).to_vec()));
         assert_eq!(list(2, 2), (ReturnCode::EndOfList, [8].map(place).to_vec()));
         assert_eq!(list(9, 2), (ReturnCode::EndOfList, vec![]));
+    }
+
+    #[test]
+    fn cells_that_neither_send_nor_listen_are_an_error_in_each_request_for_cells() {
+        let schedule = schedule_with(&[4]);
+        for options in [0, CellOptions::SHARED.0, CellOptions::TIMEKEEPING.0] {
+            let add = Command::Add { options, count: 1, cells: vec![place(9)] };
+            let delete = Command::Delete { options, count: 1, cells: vec![] };
+            let relocate = Command::Relocate { options, from: vec![], candidates: vec![place(9)] };
+            for command in [add, delete, relocate] {
+                let (response, commit) = answer(&schedule, 2, &[], PEER, &command);
+                assert_eq!((response.code, commit), (ReturnCode::Error, Commit::Nothing));
+                assert!(response.fields.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn counting_and_listing_select_all_cells_without_options_and_all_shared_ones_with_that_alone() {
+        let mut schedule = schedule_with(&[4]);
+        let (tx, shared) = (CellOptions::TX, CellOptions::SHARED);
+        for (slot, options) in [(5, tx), (6, tx.with(shared)), (7, CellOptions::RX.with(shared))] {
+            let commit = Commit::Add { options, cells: vec![place(slot)] };
+            apply(&mut schedule, Asn(0), 2, PEER, &commit);
+        }
+        let selected = |options: CellOptions| {
+            let options = options.0;
+            let (count, _) = answer(&schedule, 2, &[], PEER, &Command::Count { options });
+            let command = Command::List { options, offset: 0, count_max: 9 };
+            let (list, _) = answer(&schedule, 2, &[], PEER, &command);
+            let slots: Vec<u16> =
+                list.cells().expect("whole cells").iter().map(|c| c.slot).collect();
+            assert_eq!(count.count(), Ok(slots.len() as u16));
+            slots
+        };
+        assert_eq!(selected(CellOptions(0)), [4, 5, 6, 7]);
+        assert_eq!(selected(shared), [6, 7]);
+        assert_eq!(selected(tx), [4], "cells to listen in here");
+        assert_eq!(selected(tx.with(shared)), [7]);
     }
 
     #[test]

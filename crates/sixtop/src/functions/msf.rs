@@ -334,7 +334,7 @@ impl Msf {
             };
             if leaves {
                 link.leave = Leave::No;
-                if link.has_cells(context.schedule, *peer) {
+                if Link::has_cells(context.schedule, *peer) {
                     link.clear = params.clear_attempts;
                 }
             }
