@@ -118,10 +118,13 @@ impl Membership {
             self.hear_inconsistent(now, base);
             return;
         }
-        let Ok(mut newer) = Dodag::of_dio(dio, &base.config) else { return };
         if dio.rank == Rank::INFINITE {
+            // RFC 6550 s8.2.2.5: who poisons is no parent, neither in its version nor in the one that it left.
+            self.note_rank(from, Rank::INFINITE, dio);
+            self.reconsider(now, downward, base);
             return;
         }
+        let Ok(mut newer) = Dodag::of_dio(dio, &base.config) else { return };
         // RFC 6550 s8.2.2.4 (2): with a new version the old ranks mean nothing, and L starts again.
         self.neighbours.forget_ranks();
         self.note_rank(from, dio.rank, dio);

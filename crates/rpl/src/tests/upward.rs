@@ -248,3 +248,22 @@ fn the_rank_never_grows_beyond_the_limit_in_one_version() {
     script.hear(0, &Message::Dio(dio(1200)));
     assert!(!script.node.is_joined());
 }
+
+#[test]
+fn a_parent_that_poisons_in_a_newer_version_is_left() {
+    let mut script = Script::joined();
+    script.etx(0, 2.0);
+    let poison = Dio { version: 241, ..dio(Rank::INFINITE.0) };
+    script.hear(0, &Message::Dio(poison.clone()));
+    assert_eq!(script.parent(), None);
+
+    // Another neighbour of the old version takes its place, and the poison of a stranger changes nothing.
+    let mut script = Script::joined();
+    script.etx(0, 2.0);
+    script.hear(2, &Message::Dio(dio(256)));
+    script.hear(3, &Message::Dio(poison.clone()));
+    assert_eq!(script.parent(), Some(0));
+    script.hear(0, &Message::Dio(poison));
+    assert_eq!(script.parent(), Some(2));
+    assert_eq!(script.node.dodag_version(), Some(240));
+}
