@@ -178,7 +178,9 @@ impl Sixtop {
         let deadline = context.now + self.function.timeout(self.mac);
         let frame = Frame::Waiting(Handle(self.next_handle));
         let clear = *ask == Ask::Clear;
-        let state = self.transactions.peer(peer);
+        let slotframe = self.function.negotiated_slotframe();
+        let has_cells = |peer| negotiation::has_cells(context.schedule, slotframe, peer);
+        let state = self.transactions.peer(peer, has_cells);
         let (Some(command), Some(sfid), Some(state)) = (command, sfid, state) else {
             self.end(context, peer, clear, "", Outcome::NotSent);
             return;
@@ -355,7 +357,8 @@ impl Sixtop {
     ) {
         let slotframe = self.function.negotiated_slotframe();
         let locked = self.transactions.locked_slots();
-        let Some(peer) = self.transactions.peer(from) else {
+        let has_cells = |peer| negotiation::has_cells(context.schedule, slotframe, peer);
+        let Some(peer) = self.transactions.peer(from, has_cells) else {
             return self.refuse(from, header, ReturnCode::Busy);
         };
         if *command == Command::Clear {

@@ -54,6 +54,12 @@ pub(crate) fn all_with(
     schedule.cells_in(slotframe).filter(is_with)
 }
 
+/// True when there are negotiated cells with `peer`, those too that no function here asks for (RFC 8480 s6.2.6: TX and RX in
+/// one, or shared).
+pub(crate) fn has_cells(schedule: &Schedule, slotframe: u8, peer: Eui64) -> bool {
+    all_with(schedule, slotframe, peer).next().is_some()
+}
+
 /// The cells that COUNT and LIST select by `options`, as their sender sees the cells.
 fn selected(
     schedule: &Schedule,

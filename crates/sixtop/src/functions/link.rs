@@ -11,7 +11,7 @@ use lowmesh_units::{Eui64, Instant};
 use lowmesh_wire::sixp::Cell as Place;
 
 use super::Context;
-use crate::negotiation::{all_with, cells_with, place_of};
+use crate::negotiation::{all_with, cells_with, has_cells, place_of};
 use crate::params::{MsfParams, SLOTFRAME_NEGOTIATED};
 use crate::transaction::Ask;
 
@@ -247,12 +247,7 @@ impl Link {
             && !self.asked
             && self.clear == 0
             && self.leave == Leave::No
-            && !Self::has_cells(schedule, peer)
-    }
-    /// True when there are negotiated cells with it, those too that this node would not ask for (RFC 8480 s6.2.6: TX and RX
-    /// in one, or shared).
-    pub fn has_cells(schedule: &Schedule, peer: Eui64) -> bool {
-        all_with(schedule, SLOTFRAME_NEGOTIATED, peer).next().is_some()
+            && !has_cells(schedule, SLOTFRAME_NEGOTIATED, peer)
     }
     /// Wants no more than there is, but never less than the one cell that must be.
     pub fn content_itself(&mut self, schedule: &Schedule, peer: Eui64) {

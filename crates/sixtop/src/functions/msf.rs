@@ -24,7 +24,7 @@ use lowmesh_wire::sixp::ReturnCode;
 use super::autonomous::autonomous_place;
 use super::link::{AutoRx, Leave, Link, Quality, Role, SEND};
 use super::{Action, Context, Event, SchedulingFunction, minimal};
-use crate::negotiation::{cells_with, place_of};
+use crate::negotiation::{cells_with, has_cells, place_of};
 use crate::params::{
     MINIMAL_CHANNEL_OFFSET, MacTiming, MsfParams, SLOTFRAME_AUTONOMOUS, SLOTFRAME_MINIMAL,
     SLOTFRAME_NEGOTIATED,
@@ -334,7 +334,7 @@ impl Msf {
             };
             if leaves {
                 link.leave = Leave::No;
-                if Link::has_cells(context.schedule, *peer) {
+                if has_cells(context.schedule, SLOTFRAME_NEGOTIATED, *peer) {
                     link.clear = params.clear_attempts;
                 }
             }
