@@ -298,10 +298,18 @@ impl Downward {
         self.advertiser.pass_on(now, target, advert, base);
     }
 
-    /// Puts a route in the table; false when there is no room.
+    /// Puts a route in the table, in storing mode instead of a surplus one if the table is full; false when there is no room.
     fn install(&mut self, now: Instant, target: Address, route: Route, base: &mut Base) -> bool {
         let was_child = self.routes.is_child(&route.via);
-        let inserted = self.routes.insert(target, route);
+        let mut inserted = self.routes.insert(target, route);
+        if inserted == Inserted::Full
+            && base.config.is_storing()
+            && let Some(surplus) = self.routes.surplus(&route.via)
+        {
+            // RFC 6550 s9.8: the parent hears that there is no way to it any more.
+            self.withdraw(now, &surplus, base);
+            inserted = self.routes.insert(target, route);
+        }
         if inserted == Inserted::Full {
             return false;
         }
