@@ -200,6 +200,11 @@ impl Downward {
             place.trickle.hear_inconsistent(now, &mut base.rng);
             return true;
         }
+        if target == dodag.id {
+            // RFC 6550 s6.3.1: the DODAGID is an address of the root, and the root lies below nobody. A route to it would draw
+            // the packets for the root down.
+            return true;
+        }
         let via = if base.config.is_storing() { Some(from) } else { transit.parent };
         let Some(via) = via else { return true };
         let path_sequence = Sequence(transit.path_sequence);

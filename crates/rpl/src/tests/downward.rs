@@ -247,6 +247,13 @@ fn a_non_storing_root_has_no_shares_because_the_sender_names_the_parent() {
 }
 
 #[test]
+fn the_root_is_below_nobody() {
+    let mut script = Script::joined();
+    assert_eq!(takes(&mut script, 2, 0), (true, vec![]), "ignored");
+    assert_eq!(script.node.routes().count(), 0);
+}
+
+#[test]
 fn a_dao_from_the_parent_ends_the_loop_of_two() {
     let mut script = Script::joined();
     script.hear(2, &Message::Dio(dio(200)));
