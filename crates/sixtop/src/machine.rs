@@ -383,8 +383,11 @@ impl Sixtop {
             return self.refuse(from, header, ReturnCode::SeqNum);
         }
         peer.seqnum = header.seqnum;
+        let most = self.function.cells_per_peer_max();
+        let command =
+            negotiation::within_share(context.schedule, slotframe, from, command.clone(), most);
         let (response, commit) =
-            negotiation::answer(context.schedule, slotframe, &locked, from, command);
+            negotiation::answer(context.schedule, slotframe, &locked, from, &command);
         let deadline = context.now + self.function.timeout(self.mac);
         peer.state = State::Responding { handle: Handle(self.next_handle), commit, deadline };
         if header.seqnum == 0 {
@@ -541,3 +544,6 @@ impl Machine for Sixtop {
         self.deadline
     }
 }
+
+#[cfg(test)]
+mod tests;

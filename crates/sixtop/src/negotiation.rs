@@ -107,6 +107,25 @@ fn is_usable(schedule: &Schedule, slotframe: u8, locked: &[u16], slot: u16) -> b
     slot != 0 && schedule.is_free(slotframe, slot) && !locked.contains(&slot)
 }
 
+/// The request, with an ADD for no more cells than leave `from` its share: `cells_max` in one direction. RFC 8480 s3.3.1: a
+/// responder may give fewer cells than it was asked for, and without a bound one neighbour takes the whole slotframe.
+pub(crate) fn within_share(
+    schedule: &Schedule,
+    slotframe: u8,
+    from: Eui64,
+    mut command: Command,
+    cells_max: u16,
+) -> Command {
+    if let Command::Add { options, count, .. } = &mut command {
+        // Shared cells, and those for both directions, count in each direction that they have.
+        let direction = mirrored(CellOptions(*options & !CellOptions::SHARED.0)).0;
+        let held = all_with(schedule, slotframe, from).filter(|c| c.options.0 & direction != 0);
+        let left = usize::from(cells_max).saturating_sub(held.count());
+        *count = (*count).min(u8::try_from(left).unwrap_or(u8::MAX));
+    }
+    command
+}
+
 /// Answers a request whose sequence number is right: what to say, and what to do once it has been heard.
 pub(crate) fn answer(
     schedule: &Schedule,

@@ -368,6 +368,9 @@ impl SchedulingFunction for Msf {
     fn cell_list(&self) -> usize {
         self.params.cell_list
     }
+    fn cells_per_peer_max(&self) -> u16 {
+        self.params.cells_per_peer_max
+    }
     fn timeout(&self, mac: MacTiming) -> Duration {
         self.params.timeout(mac)
     }
