@@ -200,6 +200,11 @@ impl Downward {
             place.trickle.hear_inconsistent(now, &mut base.rng);
             return true;
         }
+        if target == dodag.id {
+            // RFC 6550 s6.3.1: the DODAGID is an address of the root, and the root lies below nobody. A route to it would draw
+            // the packets for the root down.
+            return true;
+        }
         let via = if base.config.is_storing() { Some(from) } else { transit.parent };
         let Some(via) = via else { return true };
         let path_sequence = Sequence(transit.path_sequence);
@@ -298,10 +303,18 @@ impl Downward {
         self.advertiser.pass_on(now, target, advert, base);
     }
 
-    /// Puts a route in the table; false when there is no room.
+    /// Puts a route in the table, in storing mode instead of a surplus one if the table is full; false when there is no room.
     fn install(&mut self, now: Instant, target: Address, route: Route, base: &mut Base) -> bool {
         let was_child = self.routes.is_child(&route.via);
-        let inserted = self.routes.insert(target, route);
+        let mut inserted = self.routes.insert(target, route);
+        if inserted == Inserted::Full
+            && base.config.is_storing()
+            && let Some(surplus) = self.routes.surplus(&route.via)
+        {
+            // RFC 6550 s9.8: the parent hears that there is no way to it any more.
+            self.withdraw(now, &surplus, base);
+            inserted = self.routes.insert(target, route);
+        }
         if inserted == Inserted::Full {
             return false;
         }

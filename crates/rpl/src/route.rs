@@ -1,5 +1,9 @@
 //! Downward routes (RFC 6550 s9.8), bounded: in storing mode target to next hop, at the root in
 //! non-storing mode target to parent.
+//!
+//! In a full table of storing mode, the next hop with most routes gives one up, as long as it still has more than the
+//! newcomer then has. So a child that advertises target after target keeps no other child out. In non-storing mode the
+//! sender of a DAO chooses the parent that it names, so shares would protect nobody there.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -88,6 +92,20 @@ impl Routes {
                 Inserted::Moved(via)
             }
         }
+    }
+
+    /// In a full table, the target whose route gives way to a new one over `via`: of the next hop with most routes, the one
+    /// that ends first. `None` unless that next hop still has more routes than `via` then has.
+    pub(crate) fn surplus(&self, via: &Address) -> Option<Address> {
+        let held = self.children.get(via).copied().unwrap_or(0);
+        let (most_via, _) = self
+            .children
+            .iter()
+            .filter(|(_, most)| **most > held + 1)
+            .max_by_key(|(_, most)| **most)?;
+        let theirs =
+            self.table.iter().filter(|(_, route)| !route.leaving && route.via == *most_via);
+        theirs.min_by_key(|(_, route)| route.expires).map(|(target, _)| *target)
     }
 
     pub(crate) fn remove(&mut self, target: &Address) -> Option<Route> {
@@ -224,6 +242,21 @@ mod tests {
         routes.insert(address(1), route(1, 10));
         assert_eq!(routes.insert(address(2), route(1, 10)), Inserted::Full);
         assert_eq!(routes.insert(address(1), route(1, 20)), Inserted::Renewed);
+    }
+
+    #[test]
+    fn the_next_hop_with_most_routes_gives_up_the_one_that_ends_first() {
+        let mut routes = Routes::new(3);
+        for (target, expires) in [(1, 30), (2, 10), (3, 20)] {
+            routes.insert(address(target), route(7, expires));
+        }
+        assert_eq!(routes.surplus(&address(8)), Some(address(2)));
+        assert_eq!(routes.surplus(&address(7)), None, "not for itself");
+        // One that is leaving counts for nobody, and serves on.
+        routes.take_back(&address(2), Sequence::START, Instant::from_secs(5));
+        assert_eq!(routes.surplus(&address(8)), Some(address(3)));
+        routes.remove(&address(3));
+        assert_eq!(routes.surplus(&address(8)), None, "each has one");
     }
 
     #[test]

@@ -199,6 +199,10 @@ pub trait SchedulingFunction: Debug + Send {
     fn cell_list(&self) -> usize {
         MsfParams::MSF.cell_list
     }
+    /// Most negotiated cells that one neighbour gets in one direction when it asks for them.
+    fn cells_per_peer_max(&self) -> u16 {
+        u16::MAX
+    }
     /// How long a transaction may take (RFC 8480 s3.4.4 leaves it to the function).
     fn timeout(&self, mac: MacTiming) -> Duration {
         MsfParams::MSF.timeout(mac)

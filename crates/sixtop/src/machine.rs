@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use lowmesh_mac::tsch::cell::{Cell, CellKind};
+use lowmesh_mac::tsch::cell::Cell;
 use lowmesh_mac::tsch::schedule::Schedule;
 use lowmesh_machine::{Handle, Machine, Outbox, Rejected, earliest};
 use lowmesh_units::{Asn, Eui64, Instant, Rng};
@@ -178,7 +178,9 @@ impl Sixtop {
         let deadline = context.now + self.function.timeout(self.mac);
         let frame = Frame::Waiting(Handle(self.next_handle));
         let clear = *ask == Ask::Clear;
-        let state = self.transactions.peer(peer);
+        let slotframe = self.function.negotiated_slotframe();
+        let has_cells = |peer| negotiation::has_cells(context.schedule, slotframe, peer);
+        let state = self.transactions.peer(peer, has_cells);
         let (Some(command), Some(sfid), Some(state)) = (command, sfid, state) else {
             self.end(context, peer, clear, "", Outcome::NotSent);
             return;
@@ -297,12 +299,9 @@ impl Sixtop {
     }
 
     fn remove_cells(&mut self, context: &mut EventContext<'_>, peer: Eui64) {
-        let ids: Vec<_> = context
-            .schedule
-            .cells_in(self.function.negotiated_slotframe())
-            .filter(|c| c.kind == CellKind::Negotiated && c.peer == Some(peer))
-            .map(|c| c.id)
-            .collect();
+        let slotframe = self.function.negotiated_slotframe();
+        let cells = negotiation::all_with(context.schedule, slotframe, peer);
+        let ids: Vec<_> = cells.map(|c| c.id).collect();
         for cell in ids.into_iter().filter_map(|id| context.schedule.remove(id)) {
             self.out.push(Output::Event(Change::Removed(cell)));
         }
@@ -358,7 +357,8 @@ impl Sixtop {
     ) {
         let slotframe = self.function.negotiated_slotframe();
         let locked = self.transactions.locked_slots();
-        let Some(peer) = self.transactions.peer(from) else {
+        let has_cells = |peer| negotiation::has_cells(context.schedule, slotframe, peer);
+        let Some(peer) = self.transactions.peer(from, has_cells) else {
             return self.refuse(from, header, ReturnCode::Busy);
         };
         if *command == Command::Clear {
@@ -383,8 +383,11 @@ impl Sixtop {
             return self.refuse(from, header, ReturnCode::SeqNum);
         }
         peer.seqnum = header.seqnum;
+        let most = self.function.cells_per_peer_max();
+        let command =
+            negotiation::within_share(context.schedule, slotframe, from, command.clone(), most);
         let (response, commit) =
-            negotiation::answer(context.schedule, slotframe, &locked, from, command);
+            negotiation::answer(context.schedule, slotframe, &locked, from, &command);
         let deadline = context.now + self.function.timeout(self.mac);
         peer.state = State::Responding { handle: Handle(self.next_handle), commit, deadline };
         if header.seqnum == 0 {
@@ -541,3 +544,6 @@ impl Machine for Sixtop {
         self.deadline
     }
 }
+
+#[cfg(test)]
+mod tests;

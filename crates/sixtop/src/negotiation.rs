@@ -41,9 +41,44 @@ pub(crate) fn cells_with(
     peer: Eui64,
     options: CellOptions,
 ) -> impl Iterator<Item = &Cell> {
-    schedule.cells_in(slotframe).filter(move |c| {
-        c.kind == CellKind::Negotiated && c.peer == Some(peer) && c.options == options
+    all_with(schedule, slotframe, peer).filter(move |c| c.options == options)
+}
+
+/// The negotiated cells with `peer`, whatever they are for.
+pub(crate) fn all_with(
+    schedule: &Schedule,
+    slotframe: u8,
+    peer: Eui64,
+) -> impl Iterator<Item = &Cell> {
+    let is_with = move |c: &&Cell| c.kind == CellKind::Negotiated && c.peer == Some(peer);
+    schedule.cells_in(slotframe).filter(is_with)
+}
+
+/// True when there are negotiated cells with `peer`, those too that no function here asks for (RFC 8480 s6.2.6: TX and RX in
+/// one, or shared).
+pub(crate) fn has_cells(schedule: &Schedule, slotframe: u8, peer: Eui64) -> bool {
+    all_with(schedule, slotframe, peer).next().is_some()
+}
+
+/// The cells that COUNT and LIST select by `options`, as their sender sees the cells.
+fn selected(
+    schedule: &Schedule,
+    slotframe: u8,
+    peer: Eui64,
+    options: u8,
+) -> impl Iterator<Item = &Cell> {
+    let wanted = mirrored(CellOptions(options));
+    all_with(schedule, slotframe, peer).filter(move |cell| match wanted {
+        // RFC 8480 s6.2.6: without TX and RX all cells count, or all shared ones.
+        CellOptions(0) => true,
+        CellOptions::SHARED => cell.options.has(CellOptions::SHARED),
+        _ => cell.options == wanted,
     })
+}
+
+/// RFC 8480 s6.2.6: a cell that is added, deleted or moved sends or listens.
+const fn has_direction(options: u8) -> bool {
+    options & CellOptions::TX.with(CellOptions::RX).0 != 0
 }
 
 /// Up to `count` places that are free and not locked, in a random order (RFC 9033 s8).
@@ -72,6 +107,25 @@ fn is_usable(schedule: &Schedule, slotframe: u8, locked: &[u16], slot: u16) -> b
     slot != 0 && schedule.is_free(slotframe, slot) && !locked.contains(&slot)
 }
 
+/// The request, with an ADD for no more cells than leave `from` its share: `cells_max` in one direction. RFC 8480 s3.3.1: a
+/// responder may give fewer cells than it was asked for, and without a bound one neighbour takes the whole slotframe.
+pub(crate) fn within_share(
+    schedule: &Schedule,
+    slotframe: u8,
+    from: Eui64,
+    mut command: Command,
+    cells_max: u16,
+) -> Command {
+    if let Command::Add { options, count, .. } = &mut command {
+        // Shared cells, and those for both directions, count in each direction that they have.
+        let direction = mirrored(CellOptions(*options & !CellOptions::SHARED.0)).0;
+        let held = all_with(schedule, slotframe, from).filter(|c| c.options.0 & direction != 0);
+        let left = usize::from(cells_max).saturating_sub(held.count());
+        *count = (*count).min(u8::try_from(left).unwrap_or(u8::MAX));
+    }
+    command
+}
+
 /// Answers a request whose sequence number is right: what to say, and what to do once it has been heard.
 pub(crate) fn answer(
     schedule: &Schedule,
@@ -81,6 +135,13 @@ pub(crate) fn answer(
     command: &Command,
 ) -> (Response, Commit) {
     match command {
+        Command::Add { options, .. }
+        | Command::Delete { options, .. }
+        | Command::Relocate { options, .. }
+            if !has_direction(*options) =>
+        {
+            (Response::bare(ReturnCode::Error), Commit::Nothing)
+        }
         Command::Add { options, count, cells } => {
             let options = mirrored(CellOptions(*options));
             let chosen = choose(schedule, slotframe, locked, cells, usize::from(*count));
@@ -110,14 +171,12 @@ pub(crate) fn answer(
             (response, Commit::Relocate { options, from: old, to })
         }
         Command::Count { options } => {
-            let options = mirrored(CellOptions(*options));
-            let count = cells_with(schedule, slotframe, from, options).count() as u16;
+            let count = selected(schedule, slotframe, from, *options).count() as u16;
             (Response::with_count(ReturnCode::Success, count), Commit::Nothing)
         }
         Command::List { options, offset, count_max } => {
-            let options = mirrored(CellOptions(*options));
             let all: Vec<Place> =
-                cells_with(schedule, slotframe, from, options).filter_map(place_of).collect();
+                selected(schedule, slotframe, from, *options).filter_map(place_of).collect();
             (list(all, *offset, *count_max), Commit::Nothing)
         }
         // No function here gives SIGNAL a meaning; CLEAR never comes this far.
@@ -311,6 +370,45 @@ mod tests {
         assert_eq!(list(0, 2), (ReturnCode::Success, [4, 6].map(place).to_vec()));
         assert_eq!(list(2, 2), (ReturnCode::EndOfList, [8].map(place).to_vec()));
         assert_eq!(list(9, 2), (ReturnCode::EndOfList, vec![]));
+    }
+
+    #[test]
+    fn cells_that_neither_send_nor_listen_are_an_error_in_each_request_for_cells() {
+        let schedule = schedule_with(&[4]);
+        for options in [0, CellOptions::SHARED.0, CellOptions::TIMEKEEPING.0] {
+            let add = Command::Add { options, count: 1, cells: vec![place(9)] };
+            let delete = Command::Delete { options, count: 1, cells: vec![] };
+            let relocate = Command::Relocate { options, from: vec![], candidates: vec![place(9)] };
+            for command in [add, delete, relocate] {
+                let (response, commit) = answer(&schedule, 2, &[], PEER, &command);
+                assert_eq!((response.code, commit), (ReturnCode::Error, Commit::Nothing));
+                assert!(response.fields.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn counting_and_listing_select_all_cells_without_options_and_all_shared_ones_with_that_alone() {
+        let mut schedule = schedule_with(&[4]);
+        let (tx, shared) = (CellOptions::TX, CellOptions::SHARED);
+        for (slot, options) in [(5, tx), (6, tx.with(shared)), (7, CellOptions::RX.with(shared))] {
+            let commit = Commit::Add { options, cells: vec![place(slot)] };
+            apply(&mut schedule, Asn(0), 2, PEER, &commit);
+        }
+        let selected = |options: CellOptions| {
+            let options = options.0;
+            let (count, _) = answer(&schedule, 2, &[], PEER, &Command::Count { options });
+            let command = Command::List { options, offset: 0, count_max: 9 };
+            let (list, _) = answer(&schedule, 2, &[], PEER, &command);
+            let slots: Vec<u16> =
+                list.cells().expect("whole cells").iter().map(|c| c.slot).collect();
+            assert_eq!(count.count(), Ok(slots.len() as u16));
+            slots
+        };
+        assert_eq!(selected(CellOptions(0)), [4, 5, 6, 7]);
+        assert_eq!(selected(shared), [6, 7]);
+        assert_eq!(selected(tx), [4], "cells to listen in here");
+        assert_eq!(selected(tx.with(shared)), [7]);
     }
 
     #[test]

@@ -117,11 +117,13 @@ pub(crate) struct Peer {
     pub seqnum: u8,
     /// What is going on.
     pub state: State,
+    /// When it last had a turn, counted in turns of all neighbours.
+    turn: u64,
 }
 
 impl Peer {
     const fn new() -> Self {
-        Self { seqnum: 0, state: State::Idle }
+        Self { seqnum: 0, state: State::Idle, turn: 0 }
     }
     /// RFC 8480 s3.4.6: 0 after a reset only, then 1 to 255 and again 1.
     pub fn advance(&mut self) {
@@ -149,20 +151,33 @@ impl Peer {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Transactions {
     peers: BTreeMap<Eui64, Peer>,
+    /// Counts turns, so that the neighbour used longest ago is known.
+    turn: u64,
 }
 
 impl Transactions {
-    /// The state with `peer`, begun if new; `None` when there are too many neighbours.
-    pub fn peer(&mut self, peer: Eui64) -> Option<&mut Peer> {
+    /// The state with `peer`, begun if new; `None` when there are too many neighbours, all with cells or busy.
+    pub fn peer(&mut self, peer: Eui64, has_cells: impl Fn(Eui64) -> bool) -> Option<&mut Peer> {
         if !self.peers.contains_key(&peer) {
             if self.peers.len() >= PEERS_MAX {
                 self.peers.retain(|_, p| p.seqnum != 0 || p.state != State::Idle);
             }
             if self.peers.len() >= PEERS_MAX {
-                return None;
+                self.forget_idle(has_cells)?;
             }
         }
-        Some(self.peers.entry(peer).or_insert_with(Peer::new))
+        self.turn += 1;
+        let state = self.peers.entry(peer).or_insert_with(Peer::new);
+        state.turn = self.turn;
+        Some(state)
+    }
+    /// Forgets the idle neighbour without cells that was used longest ago. RFC 8480 s3.4.6: if it comes back, RC_ERR_SEQNUM
+    /// and a CLEAR mend what is then different; cells would be lost, so who has some stays.
+    fn forget_idle(&mut self, has_cells: impl Fn(Eui64) -> bool) -> Option<()> {
+        let idle = self.peers.iter().filter(|(_, p)| p.state == State::Idle);
+        let (oldest, _) = idle.filter(|(eui, _)| !has_cells(**eui)).min_by_key(|(_, p)| p.turn)?;
+        let oldest = *oldest;
+        self.peers.remove(&oldest).map(|_| ())
     }
     /// The state with `peer`, if there is any.
     pub fn get(&mut self, peer: Eui64) -> Option<&mut Peer> {
@@ -218,17 +233,44 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_number_of_neighbours_is_bounded_but_fresh_ones_make_room() {
+    fn eui(n: usize) -> Eui64 {
+        Eui64((n as u64).to_be_bytes())
+    }
+    /// As many neighbours as there may be, each after a transaction.
+    fn full() -> Transactions {
         let mut all = Transactions::default();
-        let eui = |n: usize| Eui64((n as u64).to_be_bytes());
         for n in 0..PEERS_MAX {
-            all.peer(eui(n)).expect("room").seqnum = 1;
+            all.peer(eui(n), |_| false).expect("room").seqnum = 1;
         }
-        assert!(all.peer(eui(PEERS_MAX)).is_none());
+        all
+    }
+
+    #[test]
+    fn fresh_neighbours_make_room_first() {
+        let mut all = full();
         all.get(eui(3)).expect("known").seqnum = 0;
-        assert!(all.peer(eui(PEERS_MAX)).is_some());
-        assert!(all.get(eui(3)).is_none());
+        assert!(all.peer(eui(PEERS_MAX), |_| false).is_some());
+        assert!(all.get(eui(3)).is_none() && all.get(eui(0)).is_some());
+        assert_eq!(all.peers.len(), PEERS_MAX);
+    }
+
+    #[test]
+    fn the_idle_neighbour_without_cells_that_was_used_longest_ago_makes_room() {
+        let mut all = full();
+        assert!(all.peer(eui(0), |_| false).is_some(), "used again");
+        let deadline = Instant::from_secs(3);
+        let open = State::Responding { handle: Handle(9), commit: Commit::Nothing, deadline };
+        all.get(eui(1)).expect("known").state = open;
+        let has_cells = |peer| peer == eui(2);
+        for (newcomer, gone) in [(PEERS_MAX, 3), (PEERS_MAX + 1, 4)] {
+            let fresh = all.peer(eui(newcomer), has_cells).expect("room");
+            assert_eq!(fresh.seqnum, 0);
+            fresh.seqnum = 1;
+            assert!(all.get(eui(gone)).is_none());
+            assert_eq!(all.peers.len(), PEERS_MAX);
+        }
+        assert!((0..3).all(|n| all.get(eui(n)).is_some()));
+        assert!(all.peer(eui(500), |_| true).is_none(), "all have cells");
     }
 
     #[test]
@@ -237,7 +279,7 @@ mod tests {
         let cell = Cell { slot: 7, channel_offset: 2 };
         let commit = Commit::Add { options: CellOptions::RX, cells: [cell].into() };
         let deadline = Instant::from_secs(3);
-        let peer = all.peer(Eui64::default()).expect("room");
+        let peer = all.peer(Eui64::default(), |_| false).expect("room");
         peer.state = State::Responding { handle: Handle(9), commit, deadline };
         assert_eq!(all.locked_slots(), [7]);
         assert_eq!(all.next_deadline(), Some(deadline));

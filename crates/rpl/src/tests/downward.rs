@@ -174,6 +174,85 @@ fn a_full_table_refuses_and_the_refused_node_looks_elsewhere() {
     assert_eq!(script.parent(), Some(2));
 }
 
+/// Whether a node takes a route to `target` over `child`, and the targets that it gives up.
+fn takes(script: &mut Script, child: usize, target: usize) -> (bool, Vec<[u8; 16]>) {
+    let outputs = script.hear(child, &Message::Dao(dao(target, 241, 30)));
+    let is_refused = sent(&outputs).iter().any(|(_, message)| match message {
+        Message::DaoAck(ack) => ack.status.is_rejection(),
+        _ => false,
+    });
+    let removed = outputs.iter().filter_map(|output| match output {
+        Output::RouteRemoved { target } => Some(*target),
+        _ => None,
+    });
+    (!is_refused, removed.collect())
+}
+
+#[test]
+fn a_child_that_fills_the_table_keeps_no_other_child_out() {
+    let mut root = Script::of(Config { routes_max: 4, ..Config::root(link_local(0), global(0)) });
+    for target in [14, 13, 12, 11] {
+        assert_eq!(takes(&mut root, 1, target), (true, vec![]));
+        root.pass(Duration::from_secs(1));
+    }
+    assert_eq!(takes(&mut root, 2, 21), (true, vec![global(14)]), "the one that ends first");
+    assert_eq!(takes(&mut root, 2, 22), (true, vec![global(13)]));
+    // Two routes each: nobody has more than a newcomer would.
+    for (child, target) in [(2, 23), (1, 14)] {
+        assert_eq!(takes(&mut root, child, target), (false, vec![]));
+    }
+    assert_eq!(takes(&mut root, 1, 11), (true, vec![]), "what is known stays so");
+    assert_eq!(takes(&mut root, 3, 31), (true, vec![global(21)]), "the next hop with most is 2");
+    assert_eq!(root.node.routes().count(), 4);
+}
+
+#[test]
+fn the_parent_hears_of_a_route_that_gave_way() {
+    let mut script = Script::of(Config { routes_max: 2, ..Config::router(link_local(1)) });
+    script.hear(0, &Message::Dio(dio(128)));
+    for target in [5, 6] {
+        assert_eq!(takes(&mut script, 2, target), (true, vec![]));
+    }
+    let told = script.pass(Duration::from_secs(8));
+    let (sequence, status) = (daos(&told)[0].sequence, DaoStatus::ACCEPTED);
+    let ack = DaoAck { instance: 0, sequence, status, dodag_id: None, options: Vec::new() };
+    script.hear(0, &Message::DaoAck(ack));
+    assert_eq!(takes(&mut script, 3, 7), (true, vec![global(5)]));
+    let outputs = script.pass(Duration::from_secs(20));
+    let no_path = |dao: &&Dao| {
+        dao.options.windows(2).any(|pair| match pair {
+            [RplOption::Target(target), RplOption::TransitInformation(transit)] => {
+                target.prefix == global(5) && transit.path_lifetime == 0
+            }
+            _ => false,
+        })
+    };
+    assert!(daos(&outputs).iter().any(no_path));
+}
+
+#[test]
+fn a_non_storing_root_has_no_shares_because_the_sender_names_the_parent() {
+    let config = Config::root(link_local(0), global(0)).with_mode(Mode::NonStoring);
+    let mut root = Script::of(Config { routes_max: 2, ..config });
+    let mut taken = Vec::new();
+    for (target, parent) in [(11, 1), (12, 1), (21, 2)] {
+        let mut told = dao(target, 241, 30);
+        if let RplOption::TransitInformation(transit) = &mut told.options[1] {
+            transit.parent = Some(global(parent));
+        }
+        let outputs = root.hear(target, &Message::Dao(told));
+        taken.push(outputs.iter().any(|output| matches!(output, Output::RouteAdded { .. })));
+    }
+    assert_eq!(taken, [true, true, false]);
+}
+
+#[test]
+fn the_root_is_below_nobody() {
+    let mut script = Script::joined();
+    assert_eq!(takes(&mut script, 2, 0), (true, vec![]), "ignored");
+    assert_eq!(script.node.routes().count(), 0);
+}
+
 #[test]
 fn a_dao_from_the_parent_ends_the_loop_of_two() {
     let mut script = Script::joined();

@@ -248,3 +248,50 @@ fn the_rank_never_grows_beyond_the_limit_in_one_version() {
     script.hear(0, &Message::Dio(dio(1200)));
     assert!(!script.node.is_joined());
 }
+
+#[test]
+fn a_parent_that_poisons_in_a_newer_version_is_left() {
+    let mut script = Script::joined();
+    script.etx(0, 2.0);
+    let poison = Dio { version: 241, ..dio(Rank::INFINITE.0) };
+    script.hear(0, &Message::Dio(poison.clone()));
+    assert_eq!(script.parent(), None);
+
+    // Another neighbour of the old version takes its place, and the poison of a stranger changes nothing.
+    let mut script = Script::joined();
+    script.etx(0, 2.0);
+    script.hear(2, &Message::Dio(dio(256)));
+    script.hear(3, &Message::Dio(poison.clone()));
+    assert_eq!(script.parent(), Some(0));
+    script.hear(0, &Message::Dio(poison));
+    assert_eq!(script.parent(), Some(2));
+    assert_eq!(script.node.dodag_version(), Some(240));
+}
+
+#[test]
+fn a_newer_version_that_will_not_do_leaves_the_ranks_of_the_present_one() {
+    let mut script = Script::joined();
+    script.etx(0, 2.0);
+    script.hear(2, &Message::Dio(dio(256)));
+    script.etx(2, 4.5);
+    script.hear(2, &Message::Dio(Dio { version: 241, ..dio(256) }));
+    script.etx(0, 1.5);
+    assert_eq!((script.node.dodag_version(), script.parent()), (Some(240), Some(0)));
+    assert_eq!(script.node.rank(), Rank(320));
+    // The sender has left this version, so it is no parent in it.
+    script.etx(2, 1.0);
+    let outputs = script.give(Input::NeighbourUnreachable { neighbour: link_local(0) });
+    assert!(outputs.contains(&Output::Detached));
+    // Now its link will do for the version that it is in.
+    script.hear(2, &Message::Dio(Dio { version: 241, ..dio(256) }));
+    assert_eq!((script.node.dodag_version(), script.parent()), (Some(241), Some(2)));
+}
+
+#[test]
+fn a_parent_of_last_resort_is_followed_into_a_newer_version() {
+    let mut script = Script::joined();
+    script.etx(0, 4.5);
+    script.hear(0, &Message::Dio(Dio { version: 241, ..dio(128) }));
+    assert_eq!((script.node.dodag_version(), script.parent()), (Some(241), Some(0)));
+    assert_eq!(script.node.rank(), Rank(704));
+}

@@ -11,7 +11,7 @@ use lowmesh_units::{Eui64, Instant};
 use lowmesh_wire::sixp::Cell as Place;
 
 use super::Context;
-use crate::negotiation::{cells_with, place_of};
+use crate::negotiation::{all_with, cells_with, has_cells, place_of};
 use crate::params::{MsfParams, SLOTFRAME_NEGOTIATED};
 use crate::transaction::Ask;
 
@@ -247,11 +247,7 @@ impl Link {
             && !self.asked
             && self.clear == 0
             && self.leave == Leave::No
-            && !self.has_cells(schedule, peer)
-    }
-    /// True when there are negotiated cells with it.
-    pub fn has_cells(&self, schedule: &Schedule, peer: Eui64) -> bool {
-        self.tx.have(schedule, peer) + self.rx.have(schedule, peer) > 0
+            && !has_cells(schedule, SLOTFRAME_NEGOTIATED, peer)
     }
     /// Wants no more than there is, but never less than the one cell that must be.
     pub fn content_itself(&mut self, schedule: &Schedule, peer: Eui64) {
@@ -300,7 +296,9 @@ impl Link {
     /// True when a guest's cells have been silent for too long: its other end is gone. Of parents and
     /// children RPL says so.
     pub fn is_silent(&mut self, context: &Context<'_>, peer: Eui64, params: &MsfParams) -> bool {
-        let heard = self.rx.used(context.schedule, peer, None);
+        let cells = all_with(context.schedule, SLOTFRAME_NEGOTIATED, peer);
+        let listens = cells.filter(|c| c.options.has(LISTEN));
+        let heard = listens.map(|c| u64::from(c.used.received)).sum();
         if heard != self.heard.0 || self.role != Role::Guest {
             self.heard = (heard, context.now);
         }
@@ -344,5 +342,32 @@ impl Quality {
     pub fn percent(&self) -> Option<u32> {
         (self.significant && self.sent > 0)
             .then(|| (u64::from(self.acked) * 100 / u64::from(self.sent)) as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowmesh_mac::tsch::cell::{CellKind, CellSpec, Placement};
+    use lowmesh_units::{Asn, NodeId};
+
+    #[test]
+    fn a_neighbour_with_any_negotiated_cell_is_not_forgotten() {
+        let (peer, shared) = (NodeId(1).eui64(), CellOptions::SHARED);
+        for options in [SEND, LISTEN, SEND.with(LISTEN), SEND.with(shared), LISTEN.with(shared)] {
+            let mut schedule = Schedule::new();
+            schedule.add_slotframe(SLOTFRAME_NEGOTIATED, 29).expect("new handle");
+            let link = Link::new(Instant::ZERO);
+            assert!(link.is_over(&schedule, peer));
+            let spec = CellSpec {
+                slotframe: SLOTFRAME_NEGOTIATED,
+                placement: Placement::Fixed { slot: 4, channel_offset: 0 },
+                options,
+                kind: CellKind::Negotiated,
+                peer: Some(peer),
+            };
+            schedule.add(Asn(0), spec).expect("a free slot");
+            assert!(!link.is_over(&schedule, peer), "{options:?}");
+        }
     }
 }

@@ -24,7 +24,7 @@ use lowmesh_wire::sixp::ReturnCode;
 use super::autonomous::autonomous_place;
 use super::link::{AutoRx, Leave, Link, Quality, Role, SEND};
 use super::{Action, Context, Event, SchedulingFunction, minimal};
-use crate::negotiation::{cells_with, place_of};
+use crate::negotiation::{cells_with, has_cells, place_of};
 use crate::params::{
     MINIMAL_CHANNEL_OFFSET, MacTiming, MsfParams, SLOTFRAME_AUTONOMOUS, SLOTFRAME_MINIMAL,
     SLOTFRAME_NEGOTIATED,
@@ -334,7 +334,7 @@ impl Msf {
             };
             if leaves {
                 link.leave = Leave::No;
-                if link.has_cells(context.schedule, *peer) {
+                if has_cells(context.schedule, SLOTFRAME_NEGOTIATED, *peer) {
                     link.clear = params.clear_attempts;
                 }
             }
@@ -367,6 +367,9 @@ impl SchedulingFunction for Msf {
     }
     fn cell_list(&self) -> usize {
         self.params.cell_list
+    }
+    fn cells_per_peer_max(&self) -> u16 {
+        self.params.cells_per_peer_max
     }
     fn timeout(&self, mac: MacTiming) -> Duration {
         self.params.timeout(mac)
