@@ -20,9 +20,10 @@ use lowmesh_wire::coap::{Class, Code, ContentFormat, Message, OptionNumber};
 use lowmesh_wire::link_format::links;
 
 use crate::collector::FORMATS;
-use crate::dispatch::{Dispatch, Owner, RequestId};
+use crate::dispatch::Dispatch;
 use crate::hops;
 use crate::outcome::Reason;
+use crate::output::{Owner, RequestId};
 use crate::params::{CHECK_MAX, DEADLINE_MAX};
 use crate::proposal::{Goal, Proposal};
 use crate::refusal::Refusal;

@@ -9,7 +9,8 @@ use lowmesh_machine::Rejected;
 use lowmesh_wire::coap::{ContentFormat, OptionNumber};
 
 use crate::collector::response;
-use crate::dispatch::{Dispatch, Output, RequestId};
+use crate::dispatch::Dispatch;
+use crate::output::{Output, RequestId};
 use crate::params::{EXCHANGES_A_CLIENT_MAX, EXCHANGES_MAX, REQUESTS_A_CLIENT_MAX, REQUESTS_MAX};
 use crate::query::Finished;
 use crate::refusal::Refusal;

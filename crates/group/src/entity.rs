@@ -12,8 +12,8 @@ use lowmesh_units::Instant;
 use lowmesh_wire::coap::Code;
 
 use crate::address::{Numbers, group_address};
-use crate::dispatch::RequestId;
 use crate::membership::{Membership, group_uri};
+use crate::output::RequestId;
 use crate::params::{
     ENTITIES_A_CLIENT_MAX, ENTITIES_MAX, LEAVING_MAX, NESTING_MAX, REQUESTS_A_QUERY_MAX,
 };

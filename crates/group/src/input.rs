@@ -6,8 +6,8 @@ use lowmesh_machine::DropReason;
 use lowmesh_units::Duration;
 use lowmesh_wire::coap::Message;
 
-use crate::dispatch::{ExchangeId, RequestId};
 use crate::gate::Path;
+use crate::output::{ExchangeId, RequestId};
 use crate::target::Authority;
 
 /// An event that a manager handles.

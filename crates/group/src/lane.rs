@@ -9,8 +9,8 @@ use lowmesh_machine::{Outbox, earliest};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::Code;
 
-use crate::dispatch::{ExchangeId, Output, Owner};
 use crate::gate::{Gate, Path, Permit};
+use crate::output::{ExchangeId, Output, Owner};
 use crate::params::LOOK_AHEAD;
 use crate::places::Places;
 use crate::target::{Authority, Domain};

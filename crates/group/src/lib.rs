@@ -73,6 +73,7 @@ mod manager;
 pub mod membership;
 mod memberships;
 pub mod outcome;
+mod output;
 pub mod params;
 mod places;
 pub mod profile;
@@ -86,8 +87,8 @@ mod target;
 mod turns;
 mod watch;
 
-pub use dispatch::{ExchangeId, Output, RequestId};
 pub use input::Input;
 pub use manager::{Config, Manager};
+pub use output::{ExchangeId, Output, RequestId};
 pub use refusal::Refusal;
 pub use target::{Authority, Target};

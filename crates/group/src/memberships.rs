@@ -10,10 +10,11 @@ use lowmesh_units::{Duration, Instant, Rng};
 use lowmesh_wire::coap::{Code, ContentFormat, Message, OptionNumber};
 
 use crate::clients::Clients;
-use crate::dispatch::{Dispatch, Owner, RequestId};
+use crate::dispatch::Dispatch;
 use crate::entity::{Change, Entities, Entity, Member, Pending, Phase};
 use crate::membership::{Membership, State};
 use crate::outcome::Reason;
+use crate::output::{Owner, RequestId};
 use crate::params::{RECONCILE_INTERVAL, RESTART_GAP, ROOT};
 use crate::profile::Profile;
 use crate::refusal::Refusal;

@@ -21,11 +21,12 @@ use lowmesh_wire::coap::uri::{Host, Scheme};
 use lowmesh_wire::coap::{Code, Message, OptionNumber};
 
 use crate::collector::{Outcome, Question, collect};
-use crate::dispatch::{Dispatch, Owner, RequestId};
+use crate::dispatch::Dispatch;
 use crate::entity::{Entities, Entity};
 use crate::gate::{Repair, Sample};
 use crate::hops;
 use crate::outcome::{Answer, Reason, read};
+use crate::output::{Owner, RequestId};
 use crate::params::{DEADLINE_MAX, GROUP_WAIT};
 use crate::profile::document::arguments;
 use crate::profile::{Communication, Draft, MessageType, Operation, Profile, Use};

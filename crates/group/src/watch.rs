@@ -25,10 +25,11 @@ use lowmesh_wire::coap::{Class, Code, Message, OptionNumber};
 
 use crate::collector::{Outcome, Question, collect, response};
 use crate::condition::{Condition, State, Verdict};
-use crate::dispatch::{Dispatch, ExchangeId, Output, Owner, RequestId};
+use crate::dispatch::Dispatch;
 use crate::entity::{Entities, Entity};
 use crate::hops;
 use crate::outcome::{Answer, MAX_AGE_DEFAULT_S, Reason, read};
+use crate::output::{ExchangeId, Output, Owner, RequestId};
 use crate::params::{
     DEADLINE_MAX, POLL_MAX, POLL_MIN, WATCH_HEARD, WATCH_KEEP, WATCH_LEEWAY, WATCH_RETRY,
     WATCHED_A_CLIENT_MAX, WATCHED_MAX, WATCHES_A_CLIENT_MAX, WATCHES_MAX,
