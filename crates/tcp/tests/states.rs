@@ -3,6 +3,7 @@
 mod pair;
 
 use lowmesh_machine::Machine;
+use lowmesh_tcp::params::TIME_WAIT;
 use lowmesh_tcp::{Config, Connection, Ending, Input, Output, Profile, State, reset_for};
 use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
 use lowmesh_wire::tcp::{Control, Ends, Header, Segment};
@@ -272,6 +273,28 @@ fn both_ends_may_close_at_once_and_wait_for_a_minute() {
     assert_eq!(states(&pair), [State::TimeWait; 2]);
     pair.run(Instant::from_secs(70));
     assert_eq!(pair.ends.each_ref().map(|end| end.ending), [Some(Ending::Finished); 2]);
+}
+
+/// RFC 9293 s3.10.7.4: a FIN that comes again restarts the time, since the acknowledgement of the first was lost.
+#[test]
+fn a_fin_that_comes_again_restarts_time_wait() {
+    let mut pair = established(Profile::LINUX);
+    pair.input(1, Input::Close);
+    pair.run(Instant::from_secs(2));
+    pair.input(0, Input::Close);
+    pair.run(Instant::from_secs(3));
+    assert_eq!(pair.ends[1].connection.state(), State::TimeWait);
+    let is_fin = |bytes: &[u8]| header_of(bytes, 0).0.control.fin;
+    let fins = pair.log.iter().filter(|(_, end, bytes)| *end == 0 && is_fin(bytes));
+    let fin = fins.last().expect("the client has closed").2.clone();
+    pair.run(Instant::from_secs(50));
+    pair.now = Instant::from_secs(50);
+    let before = count_from(&pair, 1);
+    pair.arrive(1, &fin);
+    assert_eq!(count_from(&pair, 1), before + 1, "it is acknowledged");
+    // The client is closed here, and would answer with a reset.
+    let ends = pair.ends[1].connection.next_deadline();
+    assert_eq!(ends, Some(Instant::from_secs(50) + TIME_WAIT));
 }
 
 #[test]

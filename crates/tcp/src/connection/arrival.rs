@@ -224,6 +224,9 @@ impl Connection {
                 State::FinWait2 => self.enter_time_wait(now),
                 _ => {}
             }
+        } else if self.state == State::TimeWait && header.control.fin {
+            // RFC 9293 s3.10.7.4: the peer has not got the acknowledgement of its FIN.
+            self.time_wait = Some(now + TIME_WAIT);
         }
         // New data of ours takes the acknowledgement along.
         let before = flow_departs(self);
