@@ -70,6 +70,21 @@ impl<K: Ord + Clone> Shares<K> {
         self.total += 1;
         *self.by.entry(who.clone()).or_default() += 1;
     }
+    /// True if `who` may have `new` of `max` in the place of `old`: no more than is free. It then has it.
+    pub(super) fn replace(&mut self, who: &K, (old, new): (usize, usize), max: usize) -> bool {
+        let has = self.by.get(who).copied().unwrap_or_default();
+        let (has, total) = (has - old + new, self.total - old + new);
+        if new > old && total.saturating_add(has) > max {
+            return false;
+        }
+        self.total = total;
+        if has == 0 {
+            self.by.remove(who);
+        } else {
+            self.by.insert(who.clone(), has);
+        }
+        true
+    }
     pub(super) fn remove(&mut self, who: &K) {
         let Some(has) = self.by.get_mut(who) else { return };
         *has -= 1;
