@@ -409,3 +409,17 @@ async fn one_connection_too_many_fails_and_a_known_one_does_not() {
     };
     tokio::time::timeout(Duration::from_secs(20), later).await.expect("room within 20 s");
 }
+
+#[tokio::test]
+async fn a_ping_and_a_choice_end_with_the_patience_while_a_connection_opens() {
+    let silent = tokio::net::TcpListener::bind("[::1]:0").await.expect("free");
+    let uri = format!("coap+ws://{}", silent.local_addr().expect("bound"));
+    let client = Client::builder().patience(Duration::from_millis(200)).build();
+    let client = client.expect("the defaults");
+    let surely = Duration::from_secs(5);
+    let pong = tokio::time::timeout(surely, client.ping(&uri)).await.expect("an end");
+    assert!(matches!(pong, Err(Error::Silence { .. })), "{pong:?}");
+    let choice = client.choose_congestion_control(&uri, None);
+    let choice = tokio::time::timeout(surely, choice).await.expect("an end");
+    assert!(matches!(choice, Err(Error::Silence { .. })), "{choice:?}");
+}
