@@ -66,6 +66,16 @@ pub enum ConnectError {
         /// The error of the system.
         error: io::Error,
     },
+    /// The peer took too long.
+    #[error("{origin}: no {what} within {} s", wait.as_secs_f64())]
+    Late {
+        /// Scheme, host and port.
+        origin: String,
+        /// What an open connection takes.
+        what: &'static str,
+        /// How long it was waited for.
+        wait: Duration,
+    },
     /// The handshake of TLS.
     #[error(transparent)]
     Tls(#[from] TlsError),

@@ -23,6 +23,8 @@ use tokio::sync::oneshot;
 const AUTHORITY: &[u8] = include_bytes!("tls/ca.pem");
 const CHAIN: &[u8] = include_bytes!("tls/server.pem");
 const KEY: &[u8] = include_bytes!("tls/server.key");
+/// Long requests at once, more octets than the buffers of the system take in both directions.
+const ECHOES: usize = 256;
 
 /// A server that runs until it is dropped.
 struct Running {
@@ -408,4 +410,44 @@ async fn one_connection_too_many_fails_and_a_known_one_does_not() {
         }
     };
     tokio::time::timeout(Duration::from_secs(20), later).await.expect("room within 20 s");
+}
+
+#[tokio::test]
+async fn long_requests_and_their_long_answers_do_not_wait_for_each_other_on_a_connection() {
+    let server = run(|server| {
+        let echo = Handler::new(|request| {
+            let content = ResponseTemplate::new(Code::CONTENT);
+            content.with_payload(request.payload().to_vec())
+        });
+        server.insert("/echo", Resource::new(Methods::POST, echo));
+    });
+    let (server, client) = (server.await, client());
+    // The CSMs allow whole messages from now on, without the bounds of unfinished bodies.
+    client.get(format!("coap+tcp://{}/hello", server.tcp)).await.expect("an answer");
+    let mut asking = tokio::task::JoinSet::new();
+    for _ in 0..ECHOES {
+        let (client, uri) = (client.clone(), format!("coap+tcp://{}/echo", server.tcp));
+        asking.spawn(async move {
+            let answer = client.post(uri).payload(vec![7; 64 << 10]);
+            let answer = answer.within(Duration::from_secs(60)).await.expect("an answer");
+            assert_eq!(answer.ok().expect("an echo").payload().len(), 64 << 10);
+        });
+    }
+    while let Some(asked) = asking.join_next().await {
+        asked.expect("all are answered");
+    }
+}
+
+#[tokio::test]
+async fn a_ping_and_a_choice_end_with_the_patience_while_a_connection_opens() {
+    let silent = tokio::net::TcpListener::bind("[::1]:0").await.expect("free");
+    let uri = format!("coap+ws://{}", silent.local_addr().expect("bound"));
+    let client = Client::builder().patience(Duration::from_millis(200)).build();
+    let client = client.expect("the defaults");
+    let surely = Duration::from_secs(5);
+    let pong = tokio::time::timeout(surely, client.ping(&uri)).await.expect("an end");
+    assert!(matches!(pong, Err(Error::Silence { .. })), "{pong:?}");
+    let choice = client.choose_congestion_control(&uri, None);
+    let choice = tokio::time::timeout(surely, choice).await.expect("an end");
+    assert!(matches!(choice, Err(Error::Silence { .. })), "{choice:?}");
 }

@@ -187,7 +187,8 @@ impl Client {
     }
     /// Checks whether the host of a URI responds (RFC 7252 s4.3, RFC 8323 s5.4), within the client's patience.
     pub async fn ping(&self, uri: impl IntoUri) -> Result<Pong, Error> {
-        let mut exchange = self.begin(&uri.into_uri()?, None, Operation::Ping).await?;
+        let (uri, patience) = (uri.into_uri()?, self.0.settings.patience);
+        let mut exchange = timely(&uri, patience, self.begin(&uri, None, Operation::Ping)).await?;
         let pong = async |exchange: &mut Exchange| {
             while let Some(item) = exchange.next().await {
                 if let Output::Pong { rtt, retransmissions, .. } = item? {
@@ -196,7 +197,7 @@ impl Client {
             }
             Err(Error::Unwanted)
         };
-        exchange.within(self.0.settings.patience, pong).await
+        exchange.within(patience, pong).await
     }
     /// The state of its sockets for UDP and DTLS, and of congestion control for each peer. Connections are reports
     /// without numbers.
@@ -210,9 +211,10 @@ impl Client {
     pub async fn metrics(&self) -> String {
         endpoints(&self.reports().await)
     }
-    /// Closes idle transports, waits for requests in progress, and stores the state of security contexts.
+    /// Closes idle transports, waits for requests in progress, and stores the state of security contexts. For a
+    /// connection that is being opened it waits [`HANDSHAKE_MAX`](crate::params::HANDSHAKE_MAX) at most.
     pub async fn close(self) -> Result<(), Error> {
-        self.0.pool.close().await;
+        self.0.pool.close(self.0.settings.opening_max).await;
         if let Some(contexts) = &self.0.settings.contexts {
             contexts.close()?;
         }
@@ -220,24 +222,27 @@ impl Client {
     }
 
     /// Gives the host of a URI its own congestion control, over UDP or DTLS; `None` restores that of the client. What
-    /// has been learned about it so far is forgotten.
+    /// has been learned about it so far is forgotten. Takes no longer than the client's patience.
     pub async fn choose_congestion_control(
         &self,
         uri: impl IntoUri,
         chosen: Option<CongestionControl>,
     ) -> Result<(), Error> {
         let uri = uri.into_uri()?;
-        loop {
-            let PoolHandle { commands, address } =
-                self.0.pool.open(&self.0.settings, &uri, None).await?;
-            let Ok(place) = commands.reserve().await else { continue };
-            let (reply, choice) = oneshot::channel();
-            place.send(Command::Choose { address, chosen: chosen.clone(), reply });
-            // Without an answer the transport has ended, and a new one does not know the choice.
-            if let Ok(choice) = choice.await {
-                return choice;
+        let choosing = async {
+            loop {
+                let PoolHandle { commands, address } =
+                    self.0.pool.open(&self.0.settings, &uri, None).await?;
+                let Ok(place) = commands.reserve().await else { continue };
+                let (reply, choice) = oneshot::channel();
+                place.send(Command::Choose { address, chosen: chosen.clone(), reply });
+                // Without an answer the transport has ended, and a new one does not know the choice.
+                if let Ok(choice) = choice.await {
+                    return choice;
+                }
             }
-        }
+        };
+        timely(&uri, self.0.settings.patience, choosing).await
     }
 
     async fn begin(
@@ -272,4 +277,14 @@ impl Client {
             return Ok(Exchange::new(handle, mailbox, commands.clone()));
         }
     }
+}
+
+/// What has to be done in time at the host of a URI: a connection takes a while to open.
+async fn timely<T>(
+    uri: &Uri,
+    patience: Duration,
+    done: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    let silence = |_| Err(Error::Silence { peer: origin(uri), wait: patience });
+    tokio::time::timeout(patience, done).await.unwrap_or_else(silence)
 }

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, join_all};
 use lowmesh_coap::Config;
-use lowmesh_wire::coap::uri::Uri;
+use lowmesh_wire::coap::uri::{Scheme, Uri};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -23,7 +24,7 @@ use crate::metrics::Report;
 use crate::oscore::{over_connections, over_datagrams};
 use crate::params::COMMANDS_MAX;
 use crate::resolve::resolve;
-use crate::stream_transport::StreamTransport;
+use crate::stream_transport::{ConnectError, StreamTransport};
 use crate::transport::{Connected, Datagrams, Transport};
 use crate::udp::{BindError, Udp};
 
@@ -50,7 +51,7 @@ struct OpenTransport {
 }
 
 /// The place of a transport that is open or will be. It stays locked while the transport is being opened, so that other
-/// callers wait instead of opening a second one.
+/// callers wait instead of opening a second one: each opening has a bound, and each caller its patience.
 type Slot = Arc<tokio::sync::Mutex<Option<OpenTransport>>>;
 
 /// All transports of a client.
@@ -97,13 +98,16 @@ impl ConnectionPool {
         let address = resolved.or(transport.peer).expect("one of a datagram or of a connection");
         Ok(PoolHandle { commands: transport.commands.clone(), address })
     }
-    /// Ends all, once what is under way is over.
-    pub async fn close(&self) {
+    /// Ends all, once what is under way is over. What is still being opened after `wait` is left alone: its task ends
+    /// when the caller that opens it is done.
+    pub async fn close(&self, wait: Duration) {
         let all = std::mem::take(&mut *self.lock());
-        for slot in all.into_values() {
-            let Some(OpenTransport { commands, task, .. }) = slot.lock().await.take() else {
-                continue;
-            };
+        let open = all.into_values().map(async |slot: Slot| {
+            let mut slot = tokio::time::timeout(wait, slot.lock()).await.ok()?;
+            slot.take()
+        });
+        for transport in join_all(open).await.into_iter().flatten() {
+            let OpenTransport { commands, task, .. } = transport;
             drop(commands);
             // A task that has panicked has nothing under way.
             let _ended = task.await;
@@ -186,16 +190,30 @@ async fn connection(
     addresses: Option<&[SocketAddr]>,
 ) -> Result<OpenTransport, Error> {
     let (limits, protection) = (settings.host.clone(), settings.protection());
-    let line = match addresses {
-        Some(addresses) => {
-            StreamTransport::connect_to(addresses, uri, settings.trust.as_ref()).await?
+    let (trust, wait) = (settings.trust.as_ref(), settings.opening_max);
+    let opening = async {
+        match addresses {
+            Some(addresses) => StreamTransport::connect_to(addresses, uri, trust).await,
+            None => StreamTransport::connect(uri, trust).await,
         }
-        None => StreamTransport::connect(uri, settings.trust.as_ref()).await?,
     };
+    let (origin, what) = (origin(uri), handshakes(uri.scheme));
+    let late = |_| Err(ConnectError::Late { origin, what, wait });
+    let line = tokio::time::timeout(wait, opening).await.unwrap_or_else(late)?;
     let peer = Some(line.peer);
     let host = over_connections(settings.connection.clone(), limits, protection, fresh_rng());
     let connected = Connected::new(line, host).tapped(settings.tap.clone());
     Ok(converse(connected, settings, peer, Conversation::ending_when_idle))
+}
+
+/// What it takes to open a connection (RFC 8323 s3, s4, s5).
+const fn handshakes(scheme: Scheme) -> &'static str {
+    match scheme {
+        Scheme::CoapsTcp => "TCP connection and TLS handshake",
+        Scheme::CoapWs => "TCP connection and WebSocket handshake",
+        Scheme::CoapsWs => "TCP connection and TLS and WebSocket handshakes",
+        _ => "TCP connection",
+    }
 }
 
 fn datagrams(settings: &Settings, secure: bool) -> Result<OpenTransport, Error> {
@@ -245,3 +263,6 @@ pub(crate) fn origin(uri: &Uri) -> String {
     let (scheme, host, explicit_port) = (uri.scheme, uri.host.clone(), Some(uri.port()));
     Uri { scheme, host, explicit_port, path: Vec::new(), query: Vec::new() }.to_string()
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,9 +14,8 @@ use super::command::Operation;
 use super::error::Error;
 use super::exchange::Exchange;
 use super::observation::{GroupObservation, Observation};
-use super::pool::origin;
 use super::response::Response;
-use super::{Client, IntoUri};
+use super::{Client, IntoUri, timely};
 
 /// A request; awaiting it sends it.
 #[derive(Debug)]
@@ -144,9 +143,7 @@ impl<'c> Request<'c> {
         let next_hop = self.next_hop?;
         let patience = self.patience;
         let begun = self.client.begin(&next_hop, self.addresses, operation(self.message));
-        tokio::time::timeout(patience, begun)
-            .await
-            .unwrap_or_else(|_| Err(Error::Silence { peer: origin(&next_hop), wait: patience }))
+        timely(&next_hop, patience, begun).await
     }
 }
 

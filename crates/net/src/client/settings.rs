@@ -13,7 +13,7 @@ use super::error::Error;
 use crate::dtls::Sessions;
 use crate::multicast::Interface;
 use crate::oscore::{Contexts, Identity, OwnRequests, Plain, Protection};
-use crate::params::{CLIENT_CONNECTIONS_MAX, PATIENCE};
+use crate::params::{CLIENT_CONNECTIONS_MAX, HANDSHAKE_MAX, PATIENCE};
 use crate::peer::Peer;
 use crate::tap::Tap;
 use crate::tls::TlsClient;
@@ -62,6 +62,8 @@ pub(super) struct Settings {
     /// Where requests to groups leave, and how many hops they go.
     pub groups: Option<(Interface, u8)>,
     pub connections_max: usize,
+    /// How long the opening of a connection may take.
+    pub opening_max: Duration,
     pub patience: Duration,
     pub watcher: Option<Watcher>,
     pub tap: Option<Tap>,
@@ -82,6 +84,7 @@ impl Default for Settings {
             local: None,
             groups: None,
             connections_max: CLIENT_CONNECTIONS_MAX,
+            opening_max: HANDSHAKE_MAX,
             patience: PATIENCE,
             watcher: None,
             tap: None,

@@ -6,7 +6,7 @@ use super::access::Access;
 use crate::client::Error;
 use crate::params::{
     PROXY_CACHE_MAX, PROXY_CONNECTIONS_MAX, PROXY_OBSERVATIONS_MAX, PROXY_PENDING_MAX,
-    PROXY_PENDING_PER_ORIGIN,
+    PROXY_PENDING_PER_ORIGIN, PROXY_STATES_MAX,
 };
 use crate::tls::TlsClient;
 
@@ -19,6 +19,7 @@ use crate::tls::TlsClient;
 /// | the same to one origin | `pending_per_origin` | 64 | a client as many as are still free |
 /// | connections to origins | `connections_max` | 64 | a client asks over as many as are still free |
 /// | observations at origins | `observations_max` | 256 | a client as many as are still free |
+/// | states of these, octets | `states_max` | 8 MiB | a client as many as are still free |
 /// | longest body | `host.body_max` | 1 MiB | |
 ///
 /// A client is an IPv4 address or an IPv6 network of 64 bits. Past a bound a request is answered with 5.03 at once, and one
@@ -45,6 +46,8 @@ pub struct ProxyLimits {
     pub connections_max: usize,
     /// Observations at origins, each for all the clients that ask the same.
     pub observations_max: usize,
+    /// Octets of the states that these keep, one each: options and body.
+    pub states_max: usize,
     /// The authorities to trust for coaps+tcp and coaps+ws; without it these schemes are answered with 5.05.
     pub tls: Option<TlsClient>,
 }
@@ -61,6 +64,7 @@ impl Default for ProxyLimits {
             pending_per_origin: PROXY_PENDING_PER_ORIGIN,
             connections_max: PROXY_CONNECTIONS_MAX,
             observations_max: PROXY_OBSERVATIONS_MAX,
+            states_max: PROXY_STATES_MAX,
             tls: None,
         }
     }

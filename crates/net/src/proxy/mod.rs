@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use lowmesh_coap::cache::{Cache, Lookup};
 use lowmesh_coap::observe::REGISTER;
-use lowmesh_coap::params::MAX_AGE_DEFAULT;
+use lowmesh_coap::params::{MAX_AGE_DEFAULT, OBSERVED_REQUEST_MAX};
 use lowmesh_coap::proxy::{Forward, back, forward, is_for_proxy, reverse};
 use lowmesh_coap::{RequestTemplate, ResponseTemplate};
 use lowmesh_units::{Duration, Instant};
@@ -59,7 +59,7 @@ impl Proxy {
     /// A forward proxy.
     pub fn new(limits: ProxyLimits) -> Result<Self, ProxyError> {
         let cache = Mutex::new(Cache::of_origins(limits.cache_max, String::capacity));
-        let observations = Observations::new(limits.observations_max);
+        let observations = Observations::new(limits.observations_max, limits.states_max);
         let clock = Clock::start();
         let upstream = Upstream::open(limits)?;
         Ok(Self { upstream, target: None, forwards: true, cache, observations, clock })
@@ -215,9 +215,13 @@ const fn knows(_: OptionNumber) -> bool {
     false
 }
 
+/// Whether a request is observed. As at a server, a longer one is asked once: it would be kept as long as its observers.
 fn registers(message: &Message) -> bool {
     let reads = matches!(message.code, Code::GET | Code::FETCH);
-    reads && message.options.get_uint(OptionNumber::OBSERVE) == Some(REGISTER)
+    let octets = message.options.as_bytes().len() + message.payload.len();
+    reads
+        && octets <= OBSERVED_REQUEST_MAX
+        && message.options.get_uint(OptionNumber::OBSERVE) == Some(REGISTER)
 }
 
 /// Reports the numbers of the transports to the origins whenever the server is asked.

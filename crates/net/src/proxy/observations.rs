@@ -74,6 +74,8 @@ struct Observation {
     /// Its address was proven.
     proven: bool,
     states: watch::Receiver<State>,
+    /// Octets of the state that came last. They count in the share of that client too.
+    octets: usize,
     /// The different requests of the clients for this state.
     requests: BTreeMap<(RequestKey, Vec<u8>), Arc<Message>>,
     /// When a client asked last.
@@ -87,12 +89,16 @@ struct Observation {
 pub(super) struct Observations {
     table: Mutex<Table>,
     max: usize,
+    /// Octets of their states.
+    octets_max: usize,
 }
 
 #[derive(Debug, Default)]
 struct Table {
     all: BTreeMap<Key, Observation>,
     shares: Shares<Client>,
+    /// Octets of states.
+    octets: Shares<Client>,
     /// Registrations for clients whose address was not proven, at each origin.
     unproven: BTreeMap<String, usize>,
 }
@@ -120,8 +126,8 @@ pub(super) enum Begun {
 }
 
 impl Observations {
-    pub(super) fn new(max: usize) -> Self {
-        Self { table: Mutex::default(), max }
+    pub(super) fn new(max: usize, octets_max: usize) -> Self {
+        Self { table: Mutex::default(), max, octets_max }
     }
     /// The states of an existing observation, for a client that asks for it with `request`; `None` too if there are too many
     /// different requests for it.
@@ -168,9 +174,22 @@ impl Observations {
             *table.unproven.entry(key.origin.clone()).or_default() += 1;
         }
         let (requests, unheeded) = (BTreeMap::new(), None);
-        let observation = Observation { client, proven, states, requests, asked: now, unheeded };
+        let (octets, asked) = (0, now);
+        let observation = Observation { client, proven, states, octets, requests, asked, unheeded };
         table.all.insert(key, observation);
         Begun::Now
+    }
+    /// True if there is room for a new state in the place of the one before.
+    pub(super) fn keep(&self, key: &Key, state: &Message) -> bool {
+        let mut table = self.table();
+        let Table { all, octets, .. } = &mut *table;
+        let Some(one) = all.get_mut(key) else { return false };
+        let new = state.options.as_bytes().len() + state.payload.len();
+        let kept = octets.replace(&one.client, (one.octets, new), self.octets_max);
+        if kept {
+            one.octets = new;
+        }
+        kept
     }
     /// A state has come: what has changed for clients, or `None` if none of them has wanted to know for a while.
     pub(super) fn changed(&self, key: &Key, now: Instant) -> Option<Vec<Arc<Message>>> {
@@ -188,6 +207,7 @@ impl Observations {
         let mut table = self.table();
         let Some(ended) = table.all.remove(key) else { return Vec::new() };
         table.shares.remove(&ended.client);
+        table.octets.replace(&ended.client, (ended.octets, 0), self.octets_max);
         if !ended.proven
             && let Some(here) = table.unproven.get_mut(&key.origin)
         {

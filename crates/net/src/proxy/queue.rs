@@ -34,7 +34,7 @@ pub(super) struct Bounds {
     pub(super) requests: usize,
     /// To one origin.
     pub(super) origin: usize,
-    /// Origins over connections that are being asked.
+    /// Origins over connections that are being asked or observed.
     pub(super) connections: usize,
 }
 
@@ -70,6 +70,21 @@ impl<K: Ord + Clone> Shares<K> {
         self.total += 1;
         *self.by.entry(who.clone()).or_default() += 1;
     }
+    /// True if `who` may have `new` of `max` in the place of `old`: no more than is free. It then has it.
+    pub(super) fn replace(&mut self, who: &K, (old, new): (usize, usize), max: usize) -> bool {
+        let has = self.by.get(who).copied().unwrap_or_default();
+        let (has, total) = (has - old + new, self.total - old + new);
+        if new > old && total.saturating_add(has) > max {
+            return false;
+        }
+        self.total = total;
+        if has == 0 {
+            self.by.remove(who);
+        } else {
+            self.by.insert(who.clone(), has);
+        }
+        true
+    }
     pub(super) fn remove(&mut self, who: &K) {
         let Some(has) = self.by.get_mut(who) else { return };
         *has -= 1;
@@ -77,9 +92,6 @@ impl<K: Ord + Clone> Shares<K> {
         if *has == 0 {
             self.by.remove(who);
         }
-    }
-    fn has(&self, who: &K) -> usize {
-        self.by.get(who).copied().unwrap_or_default()
     }
 }
 
@@ -123,6 +135,8 @@ struct State {
     origins: Shares<Arc<str>>,
     /// Origins over connections, by client.
     connections: Shares<Client>,
+    /// The holders of each of these.
+    lines: BTreeMap<(Client, Arc<str>), usize>,
     asked: BTreeMap<Arc<str>, Origin>,
 }
 
@@ -143,12 +157,12 @@ impl Queue {
         client: Client,
         origin: &str,
         reliable: bool,
-    ) -> Result<Place, Full> {
+    ) -> Result<(Place, Option<Line>), Full> {
         let mut state = self.lock();
         let origin: Arc<str> = origin.into();
         let bounds = self.bounds;
         let known = state.asked.get(&origin);
-        let connects = reliable && known.is_none_or(|one| one.requests.has(&client) == 0);
+        let connects = reliable && !state.lines.contains_key(&(client, origin.clone()));
         if !state.clients.admits(&client, bounds.requests)
             || (connects && !state.connections.admits(&client, bounds.connections))
         {
@@ -164,9 +178,14 @@ impl Queue {
         if connects {
             state.connections.add(&client);
         }
+        if reliable {
+            *state.lines.entry((client, origin.clone())).or_default() += 1;
+        }
         state.asked.entry(origin.clone()).or_default().requests.add(&client);
         drop(state);
-        Ok(Place { queue: self.clone(), client, origin, reliable })
+        let line = || Line { queue: self.clone(), key: (client, origin.clone()) };
+        let line = reliable.then(line);
+        Ok((Place { queue: self.clone(), client, origin }, line))
     }
     fn leave(&self, place: &Place) {
         let mut state = self.lock();
@@ -175,11 +194,17 @@ impl Queue {
         state.origins.remove(&place.origin);
         let Some(origin) = state.asked.get_mut(&place.origin) else { return };
         origin.requests.remove(&place.client);
-        if place.reliable && origin.requests.has(&place.client) == 0 {
-            state.connections.remove(&place.client);
-        }
         if origin.requests.total == 0 {
             state.asked.remove(&place.origin);
+        }
+    }
+    fn hang_up(&self, line: &Line) {
+        let mut state = self.lock();
+        let Some(holders) = state.lines.get_mut(&line.key) else { return };
+        *holders -= 1;
+        if *holders == 0 {
+            state.lines.remove(&line.key);
+            state.connections.remove(&line.key.0);
         }
     }
     /// Gives the turn to the next request that waits for it.
@@ -213,7 +238,6 @@ pub(super) struct Place {
     queue: Queue,
     client: Client,
     origin: Arc<str>,
-    reliable: bool,
 }
 
 impl Place {
@@ -243,6 +267,20 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.queue.leave(self);
+    }
+}
+
+/// A client's part of the connection to an origin. A request has it as long as it may use the connection: an observation
+/// beyond its first answer, because the connection stays open for it (RFC 7641 s3.5).
+#[derive(Debug)]
+pub(super) struct Line {
+    queue: Queue,
+    key: (Client, Arc<str>),
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.queue.hang_up(self);
     }
 }
 
@@ -276,7 +314,7 @@ mod tests {
         let mut places = Vec::new();
         loop {
             match queue.enter(client, origin, false) {
-                Ok(place) => places.push(place),
+                Ok((place, _)) => places.push(place),
                 Err(full) => return (places, full),
             }
         }
@@ -314,7 +352,7 @@ mod tests {
     fn one_client_cannot_take_all_connections() {
         let queue = Queue::new(BOUNDS);
         let enter = |who, origin: usize| queue.enter(client(who), &origin.to_string(), true);
-        let held: Vec<Place> = (0..10).map_while(|origin| enter(1, origin).ok()).collect();
+        let held: Vec<_> = (0..10).map_while(|origin| enter(1, origin).ok()).collect();
         assert_eq!(held.len(), 4);
         assert!(enter(1, 0).is_ok(), "one that is connected already");
         assert!(enter(2, 100).is_ok());
@@ -322,15 +360,29 @@ mod tests {
         assert_eq!(queue.lock().connections.total, 0);
     }
 
+    #[test]
+    fn what_is_answered_and_still_observed_counts_as_a_connection() {
+        let queue = Queue::new(BOUNDS);
+        let enter = |origin: usize| queue.enter(client(1), &origin.to_string(), true);
+        let lines: Vec<_> = (0..10).map_while(|origin| Some(enter(origin).ok()?.1)).collect();
+        assert_eq!(lines.len(), 4);
+        assert!(queue.lock().clients.by.is_empty(), "all are answered");
+        assert_eq!(enter(10).err(), Some(Full::Proxy));
+        assert!(enter(0).is_ok(), "one that is connected already");
+        drop(lines);
+        let state = queue.lock();
+        assert!(state.connections.total == 0 && state.lines.is_empty());
+    }
+
     #[tokio::test]
     async fn clients_that_wait_are_served_in_turn_however_many_requests_each_has() {
         let queue = Queue::new(BOUNDS);
         let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
-        let first = queue.enter(client(9), "origin", false).expect("room");
+        let (first, _) = queue.enter(client(9), "origin", false).expect("room");
         let permit = first.permit().await;
         for who in [1, 1, 1, 1, 2, 3, 3] {
             let (place, tell) = (queue.enter(client(who), "origin", false), tell.clone());
-            let place = place.expect("room");
+            let (place, _) = place.expect("room");
             tokio::spawn(async move {
                 let permit = place.permit().await;
                 tell.send(who).expect("the test listens");

@@ -69,7 +69,9 @@ impl Refusal {
             Error::Failed { reason: DropReason::QueueFull, .. } => {
                 Self::busy(format!("too many requests wait for {target}"))
             }
-            Error::Silence { .. } => Self::silent(target),
+            Error::Silence { .. } | Error::Connect(ConnectError::Late { .. }) => {
+                Self::silent(target)
+            }
             Error::Failed { reason, .. } if failure(*reason) == Code::GATEWAY_TIMEOUT => {
                 Self::silent(target)
             }

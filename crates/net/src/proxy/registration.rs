@@ -71,8 +71,8 @@ impl Registration {
             let Some(item) = item else { return End::Theirs(Err(self.silence())) };
             match item {
                 Ok(Output::Notification { message, .. }) => {
-                    if !self.on_state(message, std::mem::take(&mut first)) {
-                        return End::Ours;
+                    if let Some(end) = self.on_state(message, std::mem::take(&mut first)) {
+                        return end;
                     }
                 }
                 Ok(Output::Response { message, .. }) => return End::Theirs(Ok(Box::new(message))),
@@ -87,23 +87,29 @@ impl Registration {
     fn silence(&self) -> Refusal {
         Refusal::silent(&self.asked.name)
     }
-    /// False if nobody wants to know.
-    fn on_state(&self, message: Message, first: bool) -> bool {
-        let Some(proxy) = self.proxy.upgrade() else { return false };
+    /// Tells the clients; the end if nobody wants to know, or if there is no room to keep the state.
+    fn on_state(&self, message: Message, first: bool) -> Option<End> {
+        let Some(proxy) = self.proxy.upgrade() else { return Some(End::Ours) };
         let at = proxy.now();
         let mut plain = message.clone();
         plain.options.remove(OptionNumber::OBSERVE);
+        if !proxy.observations.keep(&self.key, &message) {
+            // RFC 7641 s4.1: who is not observed gets one response without Observe.
+            return Some(End::Theirs(Ok(Box::new(plain))));
+        }
         // A client that does not observe gets no older state than one that does.
         proxy.take(&self.asked, plain);
         self.states.send_replace(State::Current { message: Box::new(message), at });
         // The first state answers the registration; later ones are asked for.
         if first {
-            return true;
+            return None;
         }
-        let Some(requests) = proxy.observations.changed(&self.key, at) else { return false };
+        let Some(requests) = proxy.observations.changed(&self.key, at) else {
+            return Some(End::Ours);
+        };
         for request in requests {
             self.changes.tell_request(request);
         }
-        true
+        None
     }
 }

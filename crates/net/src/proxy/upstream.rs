@@ -7,7 +7,7 @@ use lowmesh_wire::coap::{Code, Message, OptionNumber};
 
 use super::gate::Gate;
 use super::limits::{ProxyError, ProxyLimits};
-use super::queue::{self, Bounds, Full, Place, Queue};
+use super::queue::{self, Bounds, Full, Line, Place, Queue};
 use super::refusal::Refusal;
 use crate::client::{Builder, Client, Exchange, Item};
 use crate::metrics::{Kind, Report};
@@ -42,6 +42,8 @@ pub(super) struct Begun {
     exchange: Exchange,
     first: Option<Item>,
     place: Option<Place>,
+    /// Behind the exchange, so that its connection is given up before its share.
+    _line: Option<Line>,
 }
 
 impl Upstream {
@@ -107,7 +109,7 @@ impl Upstream {
     ) -> Result<Begun, Refusal> {
         let Asked { client, target, chosen, origin, name, .. } = asked;
         let place = self.queue.enter(*client, origin, target.scheme.is_reliable());
-        let place = place.map_err(|full| match full {
+        let (place, line) = place.map_err(|full| match full {
             Full::Proxy => Refusal::busy("too many requests"),
             Full::Origin => Refusal::busy(format!("too many requests wait for {name}")),
         })?;
@@ -127,7 +129,7 @@ impl Upstream {
         let waited = tokio::time::timeout(PROXY_QUEUE_WAIT, leave).await;
         let late = || Refusal::busy(format!("requests before this one wait for {name}"));
         let (exchange, first) = waited.unwrap_or_else(|_| Err(late()))?;
-        Ok(Begun { exchange, first, place: Some(place) })
+        Ok(Begun { exchange, first, place: Some(place), _line: line })
     }
     /// How its sockets stand.
     pub(super) async fn reports(&self) -> Vec<Report> {
@@ -144,7 +146,8 @@ impl Upstream {
 }
 
 impl Begun {
-    /// What comes next of it. With the first answer its place is free.
+    /// What comes next of it. With the first answer its place is free, and its connection when it is
+    /// dropped.
     pub(super) async fn next(&mut self) -> Option<Item> {
         let item = match self.first.take() {
             Some(first) => Some(first),

@@ -1,8 +1,11 @@
 //! One connection as a transport: messages to and from its host, and how long its peer may take for each step.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::future::{Future as _, poll_fn};
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
+use std::task::Poll;
 
 use futures_util::FutureExt as _;
 use lowmesh_coap::blockwise::Block;
@@ -14,7 +17,7 @@ use lowmesh_machine::{Handle, Machine as _, Rejected, debug_assert_accepted, ear
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::signaling::Signal;
 use lowmesh_wire::coap::stream::{Framing, StreamMessage};
-use lowmesh_wire::coap::{Code, Message, OptionNumber, Token};
+use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Token};
 
 use super::Transport;
 use crate::clock::Clock;
@@ -42,6 +45,8 @@ pub(crate) struct Connected {
     outputs: VecDeque<Output<Peer>>,
     /// Since when octets have waited for the peer without a moment in which none did.
     unsent_since: Option<Instant>,
+    /// Octets of answers and signals that were queued without a moment in which nothing waited.
+    answering: usize,
     /// Until when a connection that is being released may last.
     leaves: Option<Instant>,
     /// The peer does not read and its place is another's, so nothing more is sent.
@@ -101,6 +106,7 @@ impl Connected {
             clock,
             outputs: VecDeque::new(),
             unsent_since: None,
+            answering: 0,
             leaves: None,
             cut: false,
             guard: None,
@@ -195,9 +201,24 @@ impl Connected {
         }
     }
     fn queue(&mut self, message: &StreamMessage) {
+        let before = self.line.waiting();
         self.line.queue(message);
+        if message.code.class() != Class::Request {
+            self.answering += self.line.waiting().saturating_sub(before);
+        }
         let now = self.clock.now();
         self.unsent_since.get_or_insert(now);
+    }
+    /// If it could be sent, nothing waits for the peer.
+    fn sent(&mut self, sent: io::Result<()>) -> io::Result<()> {
+        sent?;
+        (self.unsent_since, self.answering) = (None, 0);
+        Ok(())
+    }
+    /// A client reads while its requests leave: a server that does not read before its answers are read would wait for it,
+    /// and it for the server. What it answers to the server is bounded by [`OUTGOING_MAX`].
+    fn reads_while_it_sends(&self) -> bool {
+        self.guard.is_none() && self.answering < OUTGOING_MAX
     }
     /// Releases the peer, which has [`RELEASE_MAX`] to end what it has begun.
     fn leave(&mut self) {
@@ -211,11 +232,7 @@ impl Connected {
         let flush = tokio::task::unconstrained(self.line.flush()).now_or_never();
         self.cut = flush.is_none();
         match flush {
-            Some(sent) => {
-                sent?;
-                self.unsent_since = None;
-                Ok(())
-            }
+            Some(sent) => self.sent(sent),
             None => Err(io::Error::new(io::ErrorKind::TimedOut, "the peer does not read")),
         }
     }
@@ -336,6 +353,7 @@ impl Connected {
                 None => std::future::pending().await,
             }
         };
+        let reads = self.reads_while_it_sends();
         let (line, guard, stays) = (&mut self.line, self.guard.as_ref(), self.leaves.is_none());
         let evicted = async {
             match guard.filter(|_| stays) {
@@ -349,21 +367,11 @@ impl Connected {
                 None => std::future::pending().await,
             }
         };
-        let moved = async {
-            // A peer that does not read its answers is not read either (back-pressure).
-            if line.is_flushed() {
-                Moved::In(line.receive().await)
-            } else {
-                Moved::Out(line.flush().await)
-            }
-        };
+        let moved = moved(line, reads);
         tokio::select! {
             moved = moved => match moved {
                 Moved::In(message) => self.on_message(message)?,
-                Moved::Out(sent) => {
-                    sent?;
-                    self.unsent_since = None;
-                }
+                Moved::Out(sent) => self.sent(sent)?,
             },
             () = evicted => self.on_evicted()?,
             () = lost => {
@@ -374,6 +382,23 @@ impl Connected {
         }
         Ok(())
     }
+}
+
+/// What the line does next. A peer that does not read its answers is not read either (back-pressure), unless this end
+/// `reads` while it sends. May be dropped and called again at any time, as what it calls.
+async fn moved(line: &mut StreamTransport, reads: bool) -> Moved {
+    poll_fn(|context| {
+        if !line.is_flushed() {
+            if let Poll::Ready(sent) = pin!(line.flush()).poll(context) {
+                return Poll::Ready(Moved::Out(sent));
+            }
+            if !reads {
+                return Poll::Pending;
+            }
+        }
+        pin!(line.receive()).poll(context).map(Moved::In)
+    })
+    .await
 }
 
 /// Octets that a request takes while the application works on it.
@@ -394,7 +419,9 @@ pub(crate) fn misgreeting(what: &str) -> String {
 impl Transport for Connected {
     fn poll(&mut self) -> Option<Output<Peer>> {
         self.drain();
-        let output = if self.has_room() { self.outputs.pop_front() } else { None };
+        // What a client hears makes room: it is what the other end waits for.
+        let takes = self.has_room() || self.reads_while_it_sends();
+        let output = if takes { self.outputs.pop_front() } else { None };
         if let (Some(guard), Some(Output::Request { exchange, message, .. })) =
             (&mut self.guard, &output)
         {

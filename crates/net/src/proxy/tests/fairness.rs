@@ -148,3 +148,28 @@ async fn targets_that_take_connections_and_say_nothing_leave_room_for_others() {
     assert_eq!(ask(proxy.udp, get).await.code, Code::CONTENT);
     assert_eq!(asking.len(), 2);
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_client_that_observes_targets_over_connections_leaves_some_for_others() {
+    let mut server = Server::new(Limits::default()).expect("the defaults");
+    forward_proxy(ProxyLimits { connections_max: 4, ..limits() }).serve(&mut server);
+    let address = server.listen_udp("127.0.0.1:0".parse().expect("an address")).expect("free");
+    let _proxy = run(server).await;
+    let from = |from: &str| Udp::bind(format!("{from}:0").parse().expect("an address"));
+    let (mut origins, mut observers, mut registered) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..4 {
+        let origin = origin_server().await;
+        let get = request(Code::GET, &format!("coap+tcp://{}/state", origin.tcp));
+        let mut observer = observe_with(from("127.0.0.1").expect("loopback"), address, get);
+        registered.push(observer.state().await.map(drop));
+        observers.push(observer);
+        origins.push(origin);
+    }
+    // Two of four for one client, although all that is observed is silent now.
+    let refused = Err(Code::SERVICE_UNAVAILABLE);
+    assert_eq!(registered, [Ok(()), Ok(()), refused, refused]);
+    let get = request(Code::GET, &format!("coap+tcp://{}/count", origins[3].tcp));
+    let answer = ask_with(from("127.0.0.2").expect("loopback"), address, get).await;
+    assert_eq!(answer.code, Code::CONTENT);
+}

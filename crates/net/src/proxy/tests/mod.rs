@@ -203,7 +203,10 @@ impl<W: Transport> Observer<W> {
 }
 
 fn observe(to: SocketAddr, message: RequestTemplate) -> Observer<Datagrams> {
-    let udp = Udp::ephemeral().expect("a free port");
+    observe_with(Udp::ephemeral().expect("a free port"), to, message)
+}
+
+fn observe_with(udp: Udp, to: SocketAddr, message: RequestTemplate) -> Observer<Datagrams> {
     let peer = udp.peer(to).expect("a route to ourselves");
     let host = over_datagrams(Config::default(), HostLimits::default(), None, fresh_rng());
     Observer::begin(Driver::new(udp, host.expect("the defaults")), peer, message)

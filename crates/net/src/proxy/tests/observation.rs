@@ -1,5 +1,7 @@
 //! What several clients observe through a proxy.
 
+use lowmesh_wire::coap::{Kind, MessageId};
+
 use super::*;
 
 #[tokio::test]
@@ -83,4 +85,39 @@ async fn one_client_cannot_take_all_observations() {
     assert_eq!(registered, [true, true, false, false], "half of all for one");
     let mut joined = observe(proxy.udp, get(0));
     assert!(joined.state().await.is_ok(), "what is observed already takes no more room");
+}
+
+#[test]
+fn a_long_request_is_asked_once_and_not_observed() {
+    let mut fetch = Message::new(Kind::Confirmable, Code::FETCH, MessageId(1));
+    fetch.options.insert_uint(OptionNumber::OBSERVE, 0);
+    fetch.options.insert(OptionNumber::PROXY_URI, b"coap://[::1]/state");
+    fetch.payload = vec![7; OBSERVED_REQUEST_MAX - fetch.options.as_bytes().len()];
+    assert!(registers(&fetch));
+    fetch.payload.push(7);
+    assert!(!registers(&fetch));
+}
+
+#[tokio::test]
+async fn the_states_of_what_one_client_observes_leave_room_for_those_of_others() {
+    let mut server = origin();
+    let long = Handler::new(|_| ResponseTemplate::new(Code::CONTENT).with_payload(vec![7; 900]));
+    server.insert("/long", Resource::new(Methods::GET, long).observable());
+    let origin = run(server).await;
+    let proxy = serve(forward_proxy(ProxyLimits { states_max: 4000, ..limits() })).await;
+    let mut observers = Vec::new();
+    let mut registered = Vec::new();
+    for number in 0..4 {
+        let get = request(Code::GET, &format!("coap+tcp://{}/long?{number}", origin.tcp));
+        let mut observer = observe(proxy.udp, get);
+        registered.push(observer.state().await.map(|state| state.len()));
+        observers.push(observer);
+    }
+    // Half of all for one; a further state comes as one answer without Observe.
+    let once = Err(Code::CONTENT);
+    assert_eq!(registered, [Ok(900), Ok(900), once, once]);
+    assert_eq!(proxy.number("lowmesh_coap_observers").await, "2");
+    // A change finds its room: the new state takes that of the old.
+    origin.changes.tell("/long");
+    assert_eq!(observers[0].state().await.map(|state| state.len()), Ok(900));
 }
