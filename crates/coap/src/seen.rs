@@ -106,6 +106,11 @@ impl Seen {
         }
         before - self.len()
     }
+    /// Forgets all.
+    pub(crate) fn forget_all(&mut self) {
+        self.ids.clear();
+        self.records.clear();
+    }
     /// Forgets the oldest before its time; false when there is none.
     pub(crate) fn forget_oldest(&mut self) -> bool {
         self.ids.pop_front();

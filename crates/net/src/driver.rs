@@ -33,6 +33,8 @@ pub trait Datagrams: Machine {
     fn on_datagram(&mut self, now: Instant, from: Peer, bytes: &[u8], to_group: bool);
     /// The network says that a peer cannot be reached.
     fn on_unreachable(&mut self, now: Instant, peer: Peer);
+    /// The DTLS session with a peer has ended, or another one has its place.
+    fn on_session_end(&mut self, now: Instant, peer: Peer);
     /// The time of [`Machine::next_deadline`] has come.
     fn on_deadline(&mut self, now: Instant);
     /// The datagram that an output wants sent, or else the output.
@@ -50,6 +52,9 @@ impl Datagrams for Endpoint<Peer> {
     }
     fn on_unreachable(&mut self, now: Instant, peer: Peer) {
         debug_assert_accepted(self.handle(now, exchange::Input::Unreachable { peer }));
+    }
+    fn on_session_end(&mut self, now: Instant, peer: Peer) {
+        debug_assert_accepted(self.handle(now, exchange::Input::SessionEnded { peer }));
     }
     fn on_deadline(&mut self, now: Instant) {
         debug_assert_accepted(self.handle(now, exchange::Input::Deadline));
@@ -73,6 +78,9 @@ impl<T: Transport<Peer>> Datagrams for Host<Peer, T> {
     }
     fn on_unreachable(&mut self, now: Instant, peer: Peer) {
         debug_assert_accepted(self.handle(now, Input::Unreachable { peer }));
+    }
+    fn on_session_end(&mut self, now: Instant, peer: Peer) {
+        debug_assert_accepted(self.handle(now, Input::SessionEnded { peer }));
     }
     fn on_deadline(&mut self, now: Instant) {
         debug_assert_accepted(self.handle(now, Input::Deadline));
@@ -377,8 +385,9 @@ impl<M: Datagrams> Driver<M> {
                             self.losses.pop_front();
                         }
                         self.losses.push_back(SessionLoss { peer, cause, reason });
-                        self.give_up(peer);
+                        self.machine.on_session_end(now, peer);
                     }
+                    Event::Renewed { peer } => self.machine.on_session_end(now, peer),
                 }
             }
             if idle {

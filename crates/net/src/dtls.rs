@@ -45,6 +45,11 @@ pub enum Event {
         /// The message.
         bytes: Vec<u8>,
     },
+    /// The peer has begun anew: from here on, datagrams belong to another session (RFC 7252 s9.1.1).
+    Renewed {
+        /// The peer.
+        peer: Peer,
+    },
     /// A session ended without being asked to: nothing sent to the peer arrives.
     Lost {
         /// The peer.
@@ -181,13 +186,14 @@ impl Sessions {
         let was_open = matches!(session.state, State::Open);
         self.uses += 1;
         session.used = self.uses;
+        let before = self.events.len();
         self.with(key, now, |session| {
             session.heard = session.heard.or(Some(now));
             session.dtls.handle_packet(bytes)
         });
         let is_open = |session: &Session| matches!(session.state, State::Open);
         if !was_open && self.all.get(&key).is_some_and(is_open) {
-            self.settle(now, key);
+            self.settle(now, key, before);
         }
     }
     /// The session that a ClientHello with the right cookie belongs to, which may be a new one.
@@ -211,14 +217,17 @@ impl Sessions {
         self.insert(key, dtls, Some(hello));
         Some(key)
     }
-    /// A session has opened. A renewed one takes the place of the old one; past a bound another one ends.
-    fn settle(&mut self, now: Instant, key: Key) {
+    /// A session has opened. A renewed one takes the place of the old one, which is told before what has come
+    /// with it, all events but `before`; past a bound another one ends.
+    fn settle(&mut self, now: Instant, key: Key, before: usize) {
         let (peer, standing) = key;
         let settled = (peer, Standing::Settled);
         if standing == Standing::Renewing
             && let Some(session) = self.remove(key)
         {
-            self.remove(settled);
+            if self.remove(settled).is_some() {
+                self.events.insert(before.min(self.events.len()), Event::Renewed { peer });
+            }
             self.all.insert(settled, session);
             self.index(settled);
         }

@@ -168,6 +168,14 @@ impl<P: PeerAddress> Remembered<P> {
         self.forgotten_early += count as u64;
     }
 
+    /// The session of a peer has ended: no late duplicate of its messages can come.
+    pub(super) fn forget_session(&mut self, peers: &mut Peers<P>, peer: P) {
+        let Some(known) = peers.get_mut(&peer) else { return };
+        let before = known.seen.len();
+        known.seen.forget_all();
+        self.change(peer, before, 0);
+    }
+
     /// Forgets what has expired of a peer; returns how many messages that were.
     pub(super) fn forget_expired(&mut self, peers: &mut Peers<P>, peer: P, now: Instant) -> usize {
         let Some(known) = peers.get_mut(&peer) else { return 0 };

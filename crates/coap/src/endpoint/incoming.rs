@@ -1,5 +1,7 @@
 //! Requests of peers: from the datagram to the application's answer (RFC 7252 s4.5, s5.2, s5.4, s8.2).
 
+use alloc::vec::Vec;
+
 use hashbrown::HashMap;
 use lowmesh_machine::Rejected;
 use lowmesh_units::{Duration, Instant};
@@ -171,6 +173,14 @@ impl<P: PeerAddress> Requests<P> {
         }
         self.forget(layer, exchange);
         Ok(())
+    }
+
+    /// RFC 7252 s9.1.2: a response belongs to the session of its request, so those of an ended session get none.
+    pub(super) fn forget_peer(&mut self, layer: &mut MessageLayer<P>, peer: P) {
+        let of_peer = self.0.iter().filter(|(_, one)| one.peer == peer).map(|(id, _)| *id);
+        for exchange in of_peer.collect::<Vec<_>>() {
+            self.forget(layer, exchange);
+        }
     }
 
     fn forget(&mut self, layer: &mut MessageLayer<P>, exchange: ExchangeId) -> Option<Incoming<P>> {

@@ -131,6 +131,11 @@ impl<P: PeerAddress> MessageLayer<P> {
         self.admission.forgotten(peer);
     }
 
+    /// RFC 7252 s9.1.1: a message ID of an ended session says nothing of one in the next.
+    pub(super) fn forget_session(&mut self, peer: P) {
+        self.remembered.forget_session(&mut self.peers, peer);
+    }
+
     /// Gives a destination a congestion control of its own, or with `None` that of the endpoint again.
     pub(super) fn choose_congestion_control(
         &mut self,

@@ -195,6 +195,11 @@ impl<P: PeerAddress> Machine for Endpoint<P> {
                 self.on_group_datagram(from, bytes, now);
             }
             Input::Unreachable { peer } => own.on_unreachable(layer, peer, now),
+            Input::SessionEnded { peer } => {
+                own.on_unreachable(layer, peer, now);
+                requests.forget_peer(layer, peer);
+                layer.forget_session(peer);
+            }
             Input::Deadline => self.on_deadline(now),
             Input::Connection(_) => return Err(NO_CONNECTIONS),
         }

@@ -322,6 +322,11 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
                 server.on_gone(layer, peer);
                 result
             }
+            Input::SessionEnded { peer } => {
+                let result = layer.transport.handle(now, exchange::Input::SessionEnded { peer });
+                server.on_gone(layer, peer);
+                result
+            }
             Input::Deadline => layer.transport.handle(now, exchange::Input::Deadline),
             Input::Datagram { from, bytes } => {
                 let input = exchange::Input::Datagram { from, bytes };

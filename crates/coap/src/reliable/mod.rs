@@ -97,7 +97,7 @@ impl<P: PeerAddress> Machine for Connections<P> {
                 self.release(peer);
                 None
             }
-            Input::Unreachable { peer } => {
+            Input::Unreachable { peer } | Input::SessionEnded { peer } => {
                 self.end(peer, DropReason::NoRoute);
                 None
             }

@@ -4,10 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lowmesh_coap::{Config, Endpoint};
+use lowmesh_coap::{Config, Endpoint, RequestTemplate, ResponseTemplate};
+use lowmesh_machine::Handle;
+use lowmesh_units::{NodeId, Purpose, Rng, Seed};
+use lowmesh_wire::coap::Code;
 
 use super::*;
 use crate::clock::fresh_rng;
+use crate::dtls::Keys;
 
 fn driver() -> Driver<Endpoint<Peer>> {
     let udp = Udp::bind("127.0.0.1:0".parse().expect("an address")).expect("a free port");
@@ -84,4 +88,55 @@ fn so_many_hints_are_followed_within_a_period() {
     assert_eq!(taken(&mut hints, start + lowmesh_units::Duration::from_millis(999)), 0);
     let next = start + UNREACHABLE_PERIOD.into();
     assert_eq!(taken(&mut hints, next), UNREACHABLE_MAX as usize);
+}
+
+/// RFC 7252 s9.1.1: within another session it is another message.
+#[tokio::test]
+async fn a_client_that_begins_again_is_asked_for_again_although_its_message_is_the_same() {
+    // The same message ID and token each time.
+    let endpoint = || {
+        let rng = Rng::stream(Seed(1), NodeId(1), Purpose::Coap);
+        Endpoint::new(Config::default(), rng).expect("the defaults")
+    };
+    let mut port: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+    let udp = Udp::bind(port).expect("a free port");
+    let to = udp.local_addr();
+    let keys = Keys::new().with(b"me", b"secret").expect("short enough");
+    let mut server = Driver::secure(udp, Sessions::server(keys, None), endpoint());
+    let mut asked = 0;
+    for _ in 0..2 {
+        let udp = Udp::bind(port).expect("a free port");
+        port = udp.local_addr();
+        let peer = udp.peer(to).expect("a route");
+        let sessions = Sessions::client(b"me", b"secret").expect("short enough");
+        let mut client = Driver::secure(udp, sessions, endpoint());
+        let message = RequestTemplate::get("/");
+        let handle = exchange::Name::Application(Handle(1));
+        let request = exchange::Input::Request { peer, message, handle };
+        client.handle(request).expect("room for one");
+        let conversation = async {
+            loop {
+                tokio::select! {
+                    output = server.next() => {
+                        let output = output.expect("an open socket");
+                        if let exchange::Output::Request { exchange, .. } = output {
+                            asked += 1;
+                            let response = ResponseTemplate::new(Code::CONTENT);
+                            let handle = exchange::Name::NONE;
+                            let respond = exchange::Input::Respond { exchange, response, handle };
+                            server.handle(respond).expect("it waits");
+                        }
+                    }
+                    output = client.next() => match output.expect("an open socket") {
+                        exchange::Output::Response { .. } => return,
+                        exchange::Output::Failed { reason, .. } => panic!("{}", reason.name()),
+                        _ => {}
+                    },
+                }
+            }
+        };
+        let heard = tokio::time::timeout(Duration::from_secs(20), conversation);
+        heard.await.expect("an answer within 20 s");
+    }
+    assert_eq!(asked, 2);
 }

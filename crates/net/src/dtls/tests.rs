@@ -14,6 +14,8 @@ struct Pair {
     server: Sessions,
     received: Vec<(bool, Vec<u8>)>,
     lost: Vec<(LossCause, String)>,
+    /// Behind how many datagrams a session took the place of another.
+    renewed: Vec<usize>,
 }
 
 const CLIENT: fn() -> Peer = || peer(1);
@@ -36,6 +38,7 @@ impl Pair {
             server: Sessions::server(keys(b"the right key"), None),
             received: Vec::new(),
             lost: Vec::new(),
+            renewed: Vec::new(),
         }
     }
     /// Lets datagrams go to and fro until none is left; `keeps` decides which arrive.
@@ -58,6 +61,7 @@ impl Pair {
                             }
                         }
                         Event::Received { bytes, .. } => self.received.push((from_client, bytes)),
+                        Event::Renewed { .. } => self.renewed.push(self.received.len()),
                         Event::Lost { cause, reason, .. } => self.lost.push((cause, reason)),
                     }
                 }
@@ -229,6 +233,8 @@ fn a_client_that_begins_again_from_the_same_port_is_accepted() {
         [(false, b"before".to_vec()), (false, b"after".to_vec()), (true, b"answer".to_vec())];
     assert_eq!(pair.received, expected);
     assert_eq!(pair.server.len(), 1);
+    // RFC 7252 s9.1.1: what came before belongs to another session, and the machine above is told in between.
+    assert_eq!((pair.renewed, pair.lost.len()), (vec![1], 0));
 }
 
 #[test]

@@ -346,6 +346,11 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
                 self.forget_peer(peer);
                 result
             }
+            Input::SessionEnded { peer } => {
+                let result = self.transport.handle(now, Input::SessionEnded { peer });
+                self.forget_peer(peer);
+                result
+            }
             Input::Deadline => {
                 self.register_again(now);
                 self.transport.handle(now, Input::Deadline)

@@ -193,6 +193,23 @@ fn an_unreachable_peer_fails_what_is_on_its_way_and_what_waits() {
 }
 
 #[test]
+fn a_new_session_has_no_messages_requests_or_answers_of_the_old_one() {
+    let mut server = endpoint(Config::default());
+    let answered = receive(&mut server, &request(Kind::Confirmable, 5), T0);
+    respond(&mut server, &answered, T0);
+    receive(&mut server, &request(Kind::Confirmable, 6), T0);
+    ask(&mut server, 1, T0);
+    server.handle(T0, Input::SessionEnded { peer: PEER }).expect("never fails");
+    let out = outputs(&mut server);
+    assert_eq!((failures(&out), sent(&out)), (vec![(1, DropReason::NoRoute)], vec![]));
+    assert_eq!((server.open(), server.next_deadline()), (0, None));
+    for id in [5, 6] {
+        let out = receive(&mut server, &request(Kind::Confirmable, id), T0);
+        assert!(matches!(out[..], [Output::Request { .. }]), "{id}: {out:?}");
+    }
+}
+
+#[test]
 fn a_quick_answer_travels_in_the_ack_and_again_for_each_duplicate() {
     let mut server = endpoint(Config::default());
     let get = request(Kind::Confirmable, 5);

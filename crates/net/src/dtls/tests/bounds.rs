@@ -26,7 +26,7 @@ fn shake_hands(pair: &mut Pair, from: Peer, whole: bool) -> Sessions {
                 Event::Transmit { to, bytes } if to == from => {
                     client.on_datagram(pair.now, SERVER(), &bytes);
                 }
-                Event::Transmit { .. } => {}
+                Event::Transmit { .. } | Event::Renewed { .. } => {}
                 Event::Received { bytes, .. } => pair.received.push((false, bytes)),
                 Event::Lost { cause, reason, peer } => {
                     pair.lost.push((cause, format!("{peer}: {reason}")));
