@@ -187,10 +187,12 @@ impl From<ConnectError> for Failure {
             ConnectError::NoTrust(_) => Self::usage(error, "give --cafile FILE"),
             ConnectError::Group(_) => Self::usage(error, "use coap:// for a group"),
             ConnectError::Datagrams(_) => Self::usage(error, "use coap+tcp"),
-            ConnectError::Connect { .. } | ConnectError::Upgrade(_) => Self::no_answer(
-                error,
-                "is a server running there, at this port and for this scheme?",
-            ),
+            ConnectError::Connect { .. } | ConnectError::Late { .. } | ConnectError::Upgrade(_) => {
+                Self::no_answer(
+                    error,
+                    "is a server running there, at this port and for this scheme?",
+                )
+            }
         }
     }
 }
