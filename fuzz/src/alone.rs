@@ -57,6 +57,7 @@ fn below(input: Input<'_, u16>) -> Result<exchange::Input<'_, u16>, Rejected> {
         }
         Input::Connection(input) => exchange::Input::Connection(input),
         Input::Unreachable { peer } => exchange::Input::Unreachable { peer },
+        Input::SessionEnded { peer } => exchange::Input::SessionEnded { peer },
         Input::Deadline => exchange::Input::Deadline,
     })
 }

@@ -45,7 +45,7 @@ pub enum Event {
         /// The message.
         bytes: Vec<u8>,
     },
-    /// The peer has begun anew: from here on, datagrams belong to another session (RFC 7252 s9.1.1).
+    /// The peer has begun again: from here on, datagrams belong to another session (RFC 7252 s9.1.1).
     Renewed {
         /// The peer.
         peer: Peer,
