@@ -86,7 +86,8 @@ impl Talk {
             7 => self.wake(endpoint),
             8 => self.answer(endpoint, handle),
             9 => self.notify(endpoint, peer, handle),
-            10 => endpoint.handle(self.now, Input::Unreachable { peer }),
+            10 if bytes.is_empty() => endpoint.handle(self.now, Input::Unreachable { peer }),
+            10 => endpoint.handle(self.now, Input::SessionEnded { peer }),
             _ => endpoint
                 .handle(self.now, Input::Cancel { handle: Handle(u64::from(what >> 4)).into() }),
         };

@@ -192,7 +192,8 @@ where
                 (self.changed)(&mut self.machine, self.now);
                 Ok(())
             }
-            10 => self.machine.handle(now, Input::Unreachable { peer }),
+            10 if octets.is_empty() => self.machine.handle(now, Input::Unreachable { peer }),
+            10 => self.machine.handle(now, Input::SessionEnded { peer }),
             11 => self.cancel(),
             12 => self.deregister(),
             13 => {

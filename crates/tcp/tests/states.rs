@@ -285,8 +285,8 @@ fn a_fin_that_comes_again_restarts_time_wait() {
     pair.run(Instant::from_secs(3));
     assert_eq!(pair.ends[1].connection.state(), State::TimeWait);
     let is_fin = |bytes: &[u8]| header_of(bytes, 0).0.control.fin;
-    let fins = pair.log.iter().filter(|(_, end, bytes)| *end == 0 && is_fin(bytes));
-    let fin = fins.last().expect("the client has closed").2.clone();
+    let mut fins = pair.log.iter().filter(|(_, end, bytes)| *end == 0 && is_fin(bytes));
+    let fin = fins.next_back().expect("the client has closed").2.clone();
     pair.run(Instant::from_secs(50));
     pair.now = Instant::from_secs(50);
     let before = count_from(&pair, 1);
