@@ -422,6 +422,43 @@ fn a_closed_window_is_probed_until_it_opens() {
     assert_eq!(pair.ends[1].received, pair.ends[0].to_send);
 }
 
+/// RFC 9293 s3.8.6.2.1, rule 3: a peer whose window is never as large as a segment gets one window a round trip, and does
+/// not wait for a probe each time.
+#[test]
+fn a_window_below_the_segment_is_used_each_round_trip() {
+    const WINDOW: u16 = 256;
+    let mut pair = Pair::new([Profile::LINUX; 2], fast(0.0), 1);
+    pair.ends[0].closes = false;
+    pair.input(0, Input::Open);
+    let syn = last_from(&pair, 0);
+    // The peer is not ours: it announces neither a segment size nor an option.
+    let answer = Header {
+        source_port: 5_683,
+        destination_port: 40_000,
+        sequence: 7_000,
+        acknowledgment: syn.sequence.wrapping_add(1),
+        control: Control { syn: true, ack: true, ..Control::default() },
+        window: WINDOW,
+        ..Header::default()
+    };
+    pair.input(0, Input::Segment { header: &answer, payload: &[] });
+    pair.ends[0].to_send = vec![7; 20 * usize::from(WINDOW)];
+    let mut expected = syn.sequence.wrapping_add(1);
+    for _ in 0..20 {
+        let seen = pair.log.len();
+        pair.now += Duration::from_millis(20);
+        let control = Control { ack: true, ..Control::default() };
+        let header = Header { sequence: 7_001, acknowledgment: expected, control, ..answer };
+        pair.input(0, Input::Segment { header: &header, payload: &[] });
+        for (_, _, bytes) in &pair.log[seen..] {
+            let (header, payload) = header_of(bytes, 0);
+            expected = header.sequence.wrapping_add(payload.len() as u32);
+        }
+    }
+    let sent = expected.wrapping_sub(syn.sequence.wrapping_add(1));
+    assert!(sent >= 19 * u32::from(WINDOW), "{sent} octets in 20 round trips");
+}
+
 #[test]
 fn what_does_not_fit_the_state_is_rejected_and_changes_nothing() {
     let mut pair = established(Profile::LLN);

@@ -286,9 +286,11 @@ impl Sender {
     pub(crate) const fn reserve(&mut self, octets: u32) {
         self.block_octets = octets;
     }
-    /// Octets of data in the next full segment.
+    /// Octets of data in the next full segment. A peer whose window is never as large gets segments of its window, as from
+    /// Linux (tcp_bound_to_half_wnd); else each would wait for a probe (RFC 9293 s3.8.6.2.1, rule 3).
     fn full_segment(&self) -> i64 {
-        i64::from(self.segment_octets.saturating_sub(self.block_octets).max(1))
+        let octets = u64::from(self.segment_octets.saturating_sub(self.block_octets));
+        octets.min(self.peer_window_max).max(1) as i64
     }
     fn window_size(&self) -> u32 {
         self.window.snapshot().window
