@@ -60,7 +60,7 @@ impl Checks {
         // Checks begin in the order of their numbers, and all take the same time at most.
         self.all.values().next().map(|check| check.deadline)
     }
-    /// Ends the checks whose time is over; what a member has not said by then is a failure.
+    /// Ends the checks whose time is over. A member that has not answered counts as failed.
     pub(crate) fn expire(&mut self, dispatch: &mut Dispatch, now: Instant) -> Vec<Check> {
         let mut over = Vec::new();
         while let Some(entry) = self.all.first_entry().filter(|entry| entry.get().deadline <= now) {

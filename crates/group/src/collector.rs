@@ -160,7 +160,7 @@ pub fn response(answer: &Answer, accept: Option<ContentFormat>) -> ResponseTempl
     response.with_payload(payload)
 }
 
-/// A pack of all records, or why there is none. A part of them would hide members.
+/// A pack of all records, or the reason for none. A truncated pack would hide members.
 fn pack(answer: &Answer, format: ContentFormat) -> Result<Vec<u8>, String> {
     let records = records(answer);
     if records.len() > RECORDS_MAX {

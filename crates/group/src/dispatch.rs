@@ -91,24 +91,8 @@ impl Dispatch {
         start: Instant,
     ) -> u64 {
         let path = address(&to.host).and_then(|host| self.routes.get(&host).copied());
-        let (domain, path) = (to.domain(), path.unwrap_or_default());
-        let message = Some(message);
-        let (wait, sent, times, again) = (None, None, 0, None);
-        let (client, turn) = (self.client, 0);
-        self.insert(Open {
-            owner,
-            client,
-            to,
-            start,
-            message,
-            times,
-            again,
-            wait,
-            domain,
-            path,
-            sent,
-            turn,
-        })
+        let open = Open::new((owner, self.client), to, message, start);
+        self.insert(Open { path: path.unwrap_or_default(), ..open })
     }
     /// Asks a group, at `start`. It takes no place of a gate.
     pub(crate) fn ask_group(
@@ -119,24 +103,8 @@ impl Dispatch {
         wait: Duration,
         start: Instant,
     ) -> u64 {
-        let (domain, path) = (to.domain(), Path::default());
-        let (message, wait) = (Some(message), Some(wait));
-        let (sent, times, again) = (None, 0, None);
-        let (client, turn) = (self.client, 0);
-        self.insert(Open {
-            owner,
-            client,
-            to,
-            start,
-            message,
-            times,
-            again,
-            wait,
-            domain,
-            path,
-            sent,
-            turn,
-        })
+        let open = Open::new((owner, self.client), to, message, start);
+        self.insert(Open { wait: Some(wait), ..open })
     }
     fn insert(&mut self, open: Open) -> u64 {
         self.serial += 1;

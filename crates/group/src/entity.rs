@@ -34,8 +34,8 @@ pub struct Member {
 }
 
 impl Member {
-    /// Whether it becomes the member of a target without joining: a node belongs to a group, whatever the path of its
-    /// resource.
+    /// Whether the member can stand for a target without joining again: the node is in the group, whatever the path of
+    /// its resource.
     pub(crate) fn stands_for(&self, target: &Target) -> bool {
         let is_node = || match (&self.target, target) {
             (Target::Resource(one), Target::Resource(other)) => Authority::of(one).is_of(other),
@@ -292,7 +292,7 @@ impl Entities {
         let parents = self.all.values().filter(|entity| entity.everyone().any(has));
         parents.map(|entity| entity.name.as_str()).collect()
     }
-    /// Checks that an entity can have so many members beside those that have to leave: a silent one takes a week.
+    /// Checks the bound on members together with those that are leaving. A silent member takes a week to leave.
     pub(crate) fn check_leaving(&self, name: &str, members: usize) -> Result<(), Refusal> {
         let leaving = self.id(name).and_then(|id| self.get(id)).map_or(0, |one| one.former.len());
         if leaving == 0 || leaving + members <= LEAVING_MAX {
@@ -352,7 +352,7 @@ impl Entities {
         }
         false
     }
-    /// The entities that have each entity as a member; none if `name` is not there yet, and so no member of others.
+    /// The parents of each entity. Empty if `name` is new, because a new entity has no parent.
     fn parents_unless_new(&self, name: &str) -> BTreeMap<&str, Vec<u64>> {
         let mut parents: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
         let all = self.all.iter().filter(|_| self.names.contains_key(name));

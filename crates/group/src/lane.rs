@@ -40,6 +40,28 @@ pub(crate) struct Open {
 }
 
 impl Open {
+    /// A request that has not left. It has no turn before its time comes.
+    pub(crate) fn new(
+        (owner, client): (Owner, Option<IpAddr>),
+        to: Authority,
+        message: RequestTemplate,
+        start: Instant,
+    ) -> Self {
+        Self {
+            owner,
+            client,
+            domain: to.domain(),
+            to,
+            start,
+            message: Some(message),
+            times: 0,
+            again: None,
+            wait: None,
+            path: Path::default(),
+            sent: None,
+            turn: 0,
+        }
+    }
     /// Whether it is idempotent and ends with its response (RFC 7252 s5.1: POST is not).
     fn may_repeat(&self) -> bool {
         let is_of_query = matches!(self.owner, Owner::Query { .. });

@@ -41,11 +41,11 @@ pub const ANSWER_MAX: usize = 2048;
 /// may have, since a base name goes before every name.
 pub const READINGS_MAX: usize = 4 * ANSWER_MAX;
 
-/// Members of an entity with those that have to leave it, for an update to be possible; ours: a new list of members twice.
+/// Members of an entity, with those that are leaving, up to which it accepts updates; ours: two full lists of members.
 pub const LEAVING_MAX: usize = 2 * MEMBERS_MAX;
 
-/// Levels of entities within entities; ours: from a country to a room, and as many again. While an entity is observed, each
-/// level keeps the states of the members below it.
+/// Levels of entities within entities; ours: twice the levels from a country to a room. While an entity is observed,
+/// each level keeps the states of the members below it.
 pub const NESTING_MAX: usize = 12;
 
 /// Octets that a client may write to all members; ours: as many as an answer. Each request to a member has a copy.
@@ -169,7 +169,7 @@ pub const UNDER_WAY_A_CLIENT_MAX: usize = UNDER_WAY_MAX / 4;
 /// The share of one node in [`UNDER_WAY_MAX`]; ours: what a CoAP endpoint queues for one peer.
 pub const UNDER_WAY_A_NODE_MAX: usize = 32;
 
-/// Turns of clients that a request of the manager itself waits for in its domain; ours: a floor of lamps.
+/// Turns of clients after which a request of the manager itself leaves in its domain; ours: a floor of lamps.
 pub const TURNS_OF_MANAGER: u64 = 64;
 
 /// Requests that a gate looks at for one that may leave; ours. Those behind wait until one before them has left.

@@ -1,4 +1,4 @@
-//! Turns of clients in one domain: each has one after the other, however many requests of one wait.
+//! Fair order of clients in one domain: they take turns, however many requests one of them has.
 //!
 //! A request gets the turn after the latest one of its client, or after the one that is served. The requests of one client
 //! keep their order.
@@ -18,8 +18,8 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// The turn of a request for a client. One that the manager makes by itself comes after those that wait, but only after so
-    /// many of them.
+    /// The turn of a request for a client. A request of the manager itself comes after those that wait, but after
+    /// [`TURNS_OF_MANAGER`] turns at most.
     pub(crate) fn next(&mut self, client: Option<IpAddr>) -> u64 {
         let Some(client) = client else {
             return self.latest.max(self.served).min(self.served + TURNS_OF_MANAGER);

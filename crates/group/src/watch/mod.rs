@@ -18,26 +18,29 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use lowmesh_coap::blockwise::RequestKey;
-use lowmesh_coap::observe::REGISTER;
 use lowmesh_machine::earliest;
-use lowmesh_units::{Duration, Instant};
+use lowmesh_units::Instant;
 use lowmesh_wire::coap::{Class, Code, Message, OptionNumber};
 
-use crate::collector::{Outcome, Question, collect, response};
-use crate::condition::{Condition, State, Verdict};
+use crate::condition::{Condition, Verdict};
 use crate::dispatch::Dispatch;
-use crate::entity::{Entities, Entity};
-use crate::hops;
-use crate::outcome::{Answer, MAX_AGE_DEFAULT_S, Reason, read};
-use crate::output::{ExchangeId, Output, Owner, RequestId};
+use crate::entity::Entities;
+use crate::outcome::{Answer, Reason, read};
+use crate::output::{ExchangeId, Output, RequestId};
 use crate::params::{
-    DEADLINE_MAX, POLL_MAX, POLL_MIN, WATCH_HEARD, WATCH_KEEP, WATCH_LEEWAY, WATCH_RETRY,
-    WATCHED_A_CLIENT_MAX, WATCHED_MAX, WATCHES_A_CLIENT_MAX, WATCHES_MAX,
+    DEADLINE_MAX, WATCH_HEARD, WATCH_RETRY, WATCHED_A_CLIENT_MAX, WATCHED_MAX,
+    WATCHES_A_CLIENT_MAX, WATCHES_MAX,
 };
-use crate::profile::{Draft, MessageType, Operation, Profile};
-use crate::query::{Finished, counts, overrides, plan};
+use crate::profile::{Draft, Profile};
+use crate::query::{Finished, overrides};
 use crate::refusal::Refusal;
-use crate::target::{Authority, Target, request};
+use crate::target::Target;
+
+mod front;
+mod members;
+
+use front::{Front, state};
+use members::{Asker, Order, Slot, Watch, ask, open, renewal};
 
 /// A request that registers an observer.
 pub(crate) struct Registration {
@@ -49,73 +52,6 @@ pub(crate) struct Registration {
     /// Of requests for entities of other managers.
     pub(crate) hop_limit: u32,
     pub(crate) message: Message,
-}
-
-/// What observers see of a watch.
-#[derive(Debug)]
-struct Front {
-    key: RequestKey,
-    message: Message,
-    client: IpAddr,
-    /// Members that are observed for it.
-    members: usize,
-    condition: Condition,
-    /// Requests that came before there was a result.
-    waiting: Vec<RequestId>,
-    /// Until when the first result waits for silent members.
-    first_by: Instant,
-    /// The state that observers have got, and when.
-    shown: Option<(State, Instant)>,
-    /// The entity has changed, so observers ask again once they have a result.
-    is_outdated: bool,
-    /// When a change was announced that nobody has asked about yet.
-    announced: Option<Instant>,
-    /// When a change that came too early is looked at again.
-    again: Option<Instant>,
-}
-
-#[derive(Debug)]
-enum Asker {
-    Clients(Box<Front>),
-    Parent { watch: u64, slot: usize },
-}
-
-#[derive(Debug)]
-struct Slot {
-    target: Target,
-    /// The request to the member, also while it brings notifications.
-    asked: Option<u64>,
-    below: Option<u64>,
-    latest: Option<Result<Answer, Reason>>,
-    /// When the member is asked again.
-    ask_at: Option<Instant>,
-}
-
-#[derive(Debug)]
-struct Watch {
-    asker: Asker,
-    question: Question,
-    /// Answers that suffice for the first result.
-    enough: Option<usize>,
-    settings: RequestSettings,
-    slots: Vec<Slot>,
-    result: Option<Result<Answer, Refusal>>,
-    due: Option<Instant>,
-}
-
-/// The settings of requests to members.
-#[derive(Clone, Copy, Debug)]
-struct RequestSettings {
-    confirmable: bool,
-    hop_limit: u32,
-}
-
-/// A watch that is about to begin.
-struct Order {
-    asker: Asker,
-    entity: u64,
-    draft: Draft,
-    hop_limit: u32,
 }
 
 /// All observations of entities.
@@ -492,110 +428,5 @@ impl Watches {
                 }
             }
         }
-    }
-}
-
-impl Front {
-    /// When observers get the state even if it has not changed.
-    fn keep_at(&self) -> Option<Instant> {
-        let span = self.condition.pmax().unwrap_or(WATCH_KEEP);
-        self.shown.as_ref().map(|(_, at)| *at + span)
-    }
-    fn next_deadline(&self) -> Option<Instant> {
-        if let Some(at) = self.announced {
-            return Some(at + WATCH_HEARD);
-        }
-        if self.shown.is_none() {
-            return Some(self.first_by);
-        }
-        earliest(self.again, self.keep_at())
-    }
-}
-
-impl Watch {
-    /// Whether there is a result, or can be one.
-    fn is_complete(&self) -> bool {
-        let is_good = |slot: &&Slot| {
-            slot.latest.as_ref().is_some_and(|latest| {
-                latest.as_ref().is_ok_and(|answer| counts(&self.question, answer))
-            })
-        };
-        let good = || self.slots.iter().filter(is_good).count();
-        self.result.is_some()
-            || self.slots.iter().all(|slot| slot.latest.is_some())
-            || self.enough.is_some_and(|enough| good() >= enough)
-    }
-    /// Makes the result of what the members have answered.
-    fn collect(&mut self) {
-        let outcome =
-            |slot: &Slot| -> Option<Outcome> { Some((slot.target.label(), slot.latest.clone()?)) };
-        let outcomes = self.slots.iter().filter_map(outcome).collect();
-        self.result = Some(collect(&self.question, outcomes));
-    }
-}
-
-/// The watch of an order, with the profile that it runs with.
-fn open(entity: &Entity, order: Order) -> Result<(Watch, Profile), (Asker, Refusal)> {
-    let Order { asker, draft, hop_limit, .. } = order;
-    let plan = match plan(entity, &draft, false) {
-        Ok(plan) => plan,
-        Err(refusal) => return Err((asker, refusal)),
-    };
-    if let (Asker::Clients(front), Operation::List) = (&asker, plan.question.operation)
-        && let Some(name) = front.condition.needs_number()
-    {
-        let refusal = Refusal::field(alloc::format!("{name}: it needs eo=avg, min or max"));
-        return Err((asker, refusal));
-    }
-    let slot = |(_, target)| Slot { target, asked: None, below: None, latest: None, ask_at: None };
-    let watch = Watch {
-        asker,
-        enough: plan.profile.replies.map(usize::from),
-        settings: RequestSettings {
-            confirmable: plan.profile.message_type == MessageType::Confirmable,
-            hop_limit,
-        },
-        question: plan.question,
-        slots: plan.members.into_iter().map(slot).collect(),
-        result: None,
-        due: None,
-    };
-    Ok((watch, plan.profile))
-}
-
-fn ask(
-    slot: &mut Slot,
-    (watch, place): (u64, usize),
-    settings: RequestSettings,
-    dispatch: &mut Dispatch,
-    start: Instant,
-) {
-    slot.ask_at = None;
-    let Target::Resource(uri) = &slot.target else { return };
-    let mut template = request(Code::GET, uri);
-    template.options.set_uint(OptionNumber::OBSERVE, REGISTER);
-    template.confirmable = settings.confirmable;
-    hops::limit(&mut template, uri, settings.hop_limit);
-    let owner = Owner::Watch { watch, slot: place };
-    slot.asked = Some(dispatch.ask(owner, Authority::of(uri), template, start));
-}
-
-/// After how long a member is asked again: when its answer is no longer fresh (RFC 7641 s3.3.1).
-fn renewal(message: &Message, observed: bool) -> Duration {
-    let max_age_s = message.options.get_uint(OptionNumber::MAX_AGE).unwrap_or(MAX_AGE_DEFAULT_S);
-    let fresh = Duration::from_secs(max_age_s.into());
-    if observed { fresh.max(POLL_MIN) + WATCH_LEEWAY } else { fresh.max(POLL_MIN).min(POLL_MAX) }
-}
-
-fn state(result: &Result<Answer, Refusal>) -> State {
-    match result {
-        Err(_) => State::Missing,
-        Ok(answer) => match &answer.readings[..] {
-            [only] if answer.is_combined => only.number().map_or(State::Missing, State::Number),
-            _ => {
-                let text = response(answer, None).payload;
-                State::Text(String::from_utf8_lossy(&text).into_owned())
-            }
-        },
     }
 }
