@@ -217,8 +217,8 @@ impl Sessions {
         self.insert(key, dtls, Some(hello));
         Some(key)
     }
-    /// A session has opened. A renewed one takes the place of the old one, which is told before what has come
-    /// with it, all events but `before`; past a bound another one ends.
+    /// A session has opened. If it replaces an old one, `Renewed` goes in front of the events after the first `before`.
+    /// Beyond a bound another session ends.
     fn settle(&mut self, now: Instant, key: Key, before: usize) {
         let (peer, standing) = key;
         let settled = (peer, Standing::Settled);

@@ -140,9 +140,9 @@ pub const CLIENT_SOCKETS_MAX: usize = 8;
 pub const MESSAGE_IDS_SPARE: u32 = 4096;
 /// What a proxy observes at origins for its clients, registrations; ours, each with the state that came last.
 pub const PROXY_OBSERVATIONS_MAX: usize = 256;
-/// Octets of the states that a proxy keeps of what it observes, options and bodies; ours, half of what a server keeps of
-/// states for its observers. A client has as many as are free: half if it is alone, which is four of the longest bodies.
-/// Past it a state is a client's answer and is not kept.
+/// Octets of the states that a proxy keeps of what it observes, options and bodies; ours, half of what a server keeps
+/// of states for its observers. A client has as many as are free: half if it is alone, which is four of the longest
+/// bodies. Beyond it the proxy answers once and keeps no state.
 pub const PROXY_STATES_MAX: usize = 8 << 20;
 /// What a proxy observes at one origin for clients with unproven addresses; ours, a quarter of what a server of ours gives
 /// one peer.

@@ -119,20 +119,20 @@ impl Membership {
             return;
         }
         if dio.rank == Rank::INFINITE {
-            // RFC 6550 s8.2.2.5: who poisons is no parent, neither in its version nor in the one that it left.
+            // RFC 6550 s8.2.2.5: a neighbour that advertises INFINITE_RANK is not a parent, in either version.
             self.note_rank(from, Rank::INFINITE, dio);
             self.reconsider(now, downward, base);
             return;
         }
         let Ok(mut newer) = Dodag::of_dio(dio, &base.config) else { return };
-        // The present parent may be a last resort, and is one in the new version too.
+        // The present parent may be a last resort, and stays eligible in the new version.
         newer.parent = self.preferred_parent();
         // RFC 6550 s8.2.2.4 (2): with a new version the old ranks mean nothing, and L starts again.
         let present = self.neighbours.clone();
         self.neighbours.forget_ranks();
         self.note_rank(from, dio.rank, dio);
         if self.chooser(now, downward.routes(), base).choose(&newer).is_none() {
-            // The node stays, so its ranks count on; only the sender has no place in this version any more.
+            // The node stays in its version and keeps the ranks. Only the sender has left this version.
             self.neighbours = present;
             self.note_rank(from, Rank::INFINITE, dio);
             self.reconsider(now, downward, base);

@@ -201,8 +201,8 @@ impl Downward {
             return true;
         }
         if target == dodag.id {
-            // RFC 6550 s6.3.1: the DODAGID is an address of the root, and the root lies below nobody. A route to it would draw
-            // the packets for the root down.
+            // RFC 6550 s6.3.1: the DODAGID is an address of the root. A downward route to it would send packets for the
+            // root away from it.
             return true;
         }
         let via = if base.config.is_storing() { Some(from) } else { transit.parent };
@@ -303,7 +303,8 @@ impl Downward {
         self.advertiser.pass_on(now, target, advert, base);
     }
 
-    /// Puts a route in the table, in storing mode instead of a surplus one if the table is full; false when there is no room.
+    /// Installs a route. In storing mode, a full table gives up a route of the next hop with most routes. False when
+    /// there is no room.
     fn install(&mut self, now: Instant, target: Address, route: Route, base: &mut Base) -> bool {
         let was_child = self.routes.is_child(&route.via);
         let mut inserted = self.routes.insert(target, route);
@@ -311,7 +312,7 @@ impl Downward {
             && base.config.is_storing()
             && let Some(surplus) = self.routes.surplus(&route.via)
         {
-            // RFC 6550 s9.8: the parent hears that there is no way to it any more.
+            // RFC 6550 s9.8: a No-Path tells the parent that the target is unreachable.
             self.withdraw(now, &surplus, base);
             inserted = self.routes.insert(target, route);
         }

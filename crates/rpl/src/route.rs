@@ -2,8 +2,8 @@
 //! non-storing mode target to parent.
 //!
 //! In a full table of storing mode, the next hop with most routes gives one up, as long as it still has more than the
-//! newcomer then has. So a child that advertises target after target keeps no other child out. In non-storing mode the
-//! sender of a DAO chooses the parent that it names, so shares would protect nobody there.
+//! newcomer then has. One child that advertises many targets cannot exclude the others. In non-storing mode the sender
+//! of a DAO chooses the parent that it names, so shares would protect nobody there.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -252,7 +252,7 @@ mod tests {
         }
         assert_eq!(routes.surplus(&address(8)), Some(address(2)));
         assert_eq!(routes.surplus(&address(7)), None, "not for itself");
-        // One that is leaving counts for nobody, and serves on.
+        // A route that is leaving counts for no next hop, and still forwards.
         routes.take_back(&address(2), Sequence::START, Instant::from_secs(5));
         assert_eq!(routes.surplus(&address(8)), Some(address(3)));
         routes.remove(&address(3));

@@ -54,8 +54,8 @@ pub(crate) fn all_with(
     schedule.cells_in(slotframe).filter(is_with)
 }
 
-/// True when there are negotiated cells with `peer`, those too that no function here asks for (RFC 8480 s6.2.6: TX and RX in
-/// one, or shared).
+/// True when there are negotiated cells with `peer`, including TX|RX and shared ones (RFC 8480 s6.2.6), which no
+/// function here requests.
 pub(crate) fn has_cells(schedule: &Schedule, slotframe: u8, peer: Eui64) -> bool {
     all_with(schedule, slotframe, peer).next().is_some()
 }
@@ -107,8 +107,9 @@ fn is_usable(schedule: &Schedule, slotframe: u8, locked: &[u16], slot: u16) -> b
     slot != 0 && schedule.is_free(slotframe, slot) && !locked.contains(&slot)
 }
 
-/// The request, with an ADD for no more cells than leave `from` its share: `cells_max` in one direction. RFC 8480 s3.3.1: a
-/// responder may give fewer cells than it was asked for, and without a bound one neighbour takes the whole slotframe.
+/// The request, with NumCells of an ADD limited to what is left of the share of `from`: `cells_max` in one direction.
+/// RFC 8480 s3.3.1: a responder may give fewer cells than it was asked for, and without a bound one neighbour takes the
+/// whole slotframe.
 pub(crate) fn within_share(
     schedule: &Schedule,
     slotframe: u8,

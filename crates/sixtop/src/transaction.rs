@@ -171,8 +171,8 @@ impl Transactions {
         state.turn = self.turn;
         Some(state)
     }
-    /// Forgets the idle neighbour without cells that was used longest ago. RFC 8480 s3.4.6: if it comes back, RC_ERR_SEQNUM
-    /// and a CLEAR mend what is then different; cells would be lost, so who has some stays.
+    /// Forgets the idle neighbour without cells that was used longest ago. RFC 8480 s3.4.6: if it returns,
+    /// RC_ERR_SEQNUM and a CLEAR restore consistency. A neighbour with cells stays, because its cells would be lost.
     fn forget_idle(&mut self, has_cells: impl Fn(Eui64) -> bool) -> Option<()> {
         let idle = self.peers.iter().filter(|(_, p)| p.state == State::Idle);
         let (oldest, _) = idle.filter(|(eui, _)| !has_cells(**eui)).min_by_key(|(_, p)| p.turn)?;
@@ -236,7 +236,7 @@ mod tests {
     fn eui(n: usize) -> Eui64 {
         Eui64((n as u64).to_be_bytes())
     }
-    /// As many neighbours as there may be, each after a transaction.
+    /// The largest number of neighbours, each after a transaction.
     fn full() -> Transactions {
         let mut all = Transactions::default();
         for n in 0..PEERS_MAX {

@@ -131,7 +131,7 @@ impl<P: PeerAddress> MessageLayer<P> {
         self.admission.forgotten(peer);
     }
 
-    /// RFC 7252 s9.1.1: a message ID of an ended session says nothing of one in the next.
+    /// RFC 7252 s9.1.1: message IDs of an ended session do not apply to the next session.
     pub(super) fn forget_session(&mut self, peer: P) {
         self.remembered.forget_session(&mut self.peers, peer);
     }

@@ -96,8 +96,8 @@ pub enum Input<'a, P> {
         /// The peer.
         peer: P,
     },
-    /// The secure session with `peer` has ended, or another one has its place. What comes and goes from now on belongs to no
-    /// message, request or observation of the old one (RFC 7252 s9.1.1, s9.1.2).
+    /// The secure session with `peer` has ended, or another one has its place. The endpoint drops the messages,
+    /// requests and observations of the old session (RFC 7252 s9.1.1, s9.1.2).
     SessionEnded {
         /// The peer.
         peer: P,

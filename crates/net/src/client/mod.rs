@@ -279,7 +279,7 @@ impl Client {
     }
 }
 
-/// What has to be done in time at the host of a URI: a connection takes a while to open.
+/// Bounds a future by the client's patience, with the time that a connection takes to open.
 async fn timely<T>(
     uri: &Uri,
     patience: Duration,

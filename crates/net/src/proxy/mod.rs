@@ -215,7 +215,8 @@ const fn knows(_: OptionNumber) -> bool {
     false
 }
 
-/// Whether a request is observed. As at a server, a longer one is asked once: it would be kept as long as its observers.
+/// Whether a request is observed. As at a server, a longer one is forwarded once without Observe, because it would be
+/// stored.
 fn registers(message: &Message) -> bool {
     let reads = matches!(message.code, Code::GET | Code::FETCH);
     let octets = message.options.as_bytes().len() + message.payload.len();

@@ -270,8 +270,8 @@ impl Drop for Place {
     }
 }
 
-/// A client's part of the connection to an origin. A request has it as long as it may use the connection: an observation
-/// beyond its first answer, because the connection stays open for it (RFC 7641 s3.5).
+/// A client's share of the connection to an origin. A request holds it while it uses the connection: an observation
+/// also after its first response, because the connection stays open for it (RFC 7641 s3.5).
 #[derive(Debug)]
 pub(super) struct Line {
     queue: Queue,

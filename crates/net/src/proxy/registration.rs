@@ -87,14 +87,14 @@ impl Registration {
     fn silence(&self) -> Refusal {
         Refusal::silent(&self.asked.name)
     }
-    /// Tells the clients; the end if nobody wants to know, or if there is no room to keep the state.
+    /// Notifies the clients. Returns the end if no client observes, or if there is no room for the state.
     fn on_state(&self, message: Message, first: bool) -> Option<End> {
         let Some(proxy) = self.proxy.upgrade() else { return Some(End::Ours) };
         let at = proxy.now();
         let mut plain = message.clone();
         plain.options.remove(OptionNumber::OBSERVE);
         if !proxy.observations.keep(&self.key, &message) {
-            // RFC 7641 s4.1: who is not observed gets one response without Observe.
+            // RFC 7641 s4.1: a client that is not registered gets one response without Observe.
             return Some(End::Theirs(Ok(Box::new(plain))));
         }
         // A client that does not observe gets no older state than one that does.

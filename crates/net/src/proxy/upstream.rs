@@ -42,7 +42,7 @@ pub(super) struct Begun {
     exchange: Exchange,
     first: Option<Item>,
     place: Option<Place>,
-    /// Behind the exchange, so that its connection is given up before its share.
+    /// After the exchange, so that the connection is dropped before its share.
     _line: Option<Line>,
 }
 

@@ -45,7 +45,7 @@ pub(crate) struct Connected {
     outputs: VecDeque<Output<Peer>>,
     /// Since when octets have waited for the peer without a moment in which none did.
     unsent_since: Option<Instant>,
-    /// Octets of answers and signals that were queued without a moment in which nothing waited.
+    /// Octets of responses and signals that were queued since the line was last empty.
     answering: usize,
     /// Until when a connection that is being released may last.
     leaves: Option<Instant>,
@@ -385,7 +385,7 @@ impl Connected {
 }
 
 /// What the line does next. A peer that does not read its answers is not read either (back-pressure), unless this end
-/// `reads` while it sends. May be dropped and called again at any time, as what it calls.
+/// `reads` while it sends. It is cancel-safe, as are the functions that it calls.
 async fn moved(line: &mut StreamTransport, reads: bool) -> Moved {
     poll_fn(|context| {
         if !line.is_flushed() {

@@ -238,8 +238,8 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         // A new context that cannot be stored is none: the request goes on, to be answered or to fail.
         Some(opened.unwrap_or(Err(ResponseError::Forged)))
     }
-    /// A member has shown that it is at an address. It has the latest one alone: a member that answers from many addresses
-    /// must not fill the table, in which the others have their places.
+    /// Records the verified address of a member. Each member has one entry, its latest address, so that one member
+    /// cannot fill the table.
     pub(super) fn remember(&mut self, address: P, member: Identity) {
         if self.members.get(&address) == Some(&member) {
             return;

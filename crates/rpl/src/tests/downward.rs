@@ -197,7 +197,7 @@ fn a_child_that_fills_the_table_keeps_no_other_child_out() {
     }
     assert_eq!(takes(&mut root, 2, 21), (true, vec![global(14)]), "the one that ends first");
     assert_eq!(takes(&mut root, 2, 22), (true, vec![global(13)]));
-    // Two routes each: nobody has more than a newcomer would.
+    // Each next hop has two routes, no more than a new one would have.
     for (child, target) in [(2, 23), (1, 14)] {
         assert_eq!(takes(&mut root, child, target), (false, vec![]));
     }

@@ -257,7 +257,7 @@ fn a_parent_that_poisons_in_a_newer_version_is_left() {
     script.hear(0, &Message::Dio(poison.clone()));
     assert_eq!(script.parent(), None);
 
-    // Another neighbour of the old version takes its place, and the poison of a stranger changes nothing.
+    // A neighbour in the old version becomes the parent. Poison of a node that is no neighbour changes nothing.
     let mut script = Script::joined();
     script.etx(0, 2.0);
     script.hear(2, &Message::Dio(dio(256)));
@@ -278,11 +278,11 @@ fn a_newer_version_that_will_not_do_leaves_the_ranks_of_the_present_one() {
     script.etx(0, 1.5);
     assert_eq!((script.node.dodag_version(), script.parent()), (Some(240), Some(0)));
     assert_eq!(script.node.rank(), Rank(320));
-    // The sender has left this version, so it is no parent in it.
+    // The sender has moved to another version, so it is not a candidate parent here.
     script.etx(2, 1.0);
     let outputs = script.give(Input::NeighbourUnreachable { neighbour: link_local(0) });
     assert!(outputs.contains(&Output::Detached));
-    // Now its link will do for the version that it is in.
+    // Now the link is good enough to follow it into its version.
     script.hear(2, &Message::Dio(Dio { version: 241, ..dio(256) }));
     assert_eq!((script.node.dodag_version(), script.parent()), (Some(241), Some(2)));
 }

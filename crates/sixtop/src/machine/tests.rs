@@ -1,4 +1,4 @@
-//! One node with MSF, asked for cells by neighbours that take what they get.
+//! One node with MSF, whose neighbours request cells and accept all that it offers.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

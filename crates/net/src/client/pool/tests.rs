@@ -11,7 +11,7 @@ async fn silent() -> (TcpListener, Uri) {
     (listener, format!("coap+ws://{address}").parse().expect("a URI"))
 }
 
-/// What comes in any case, in time for a test.
+/// The output of a future, within 20 s.
 async fn surely<T>(wanted: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(20), wanted).await.expect("an end within 20 s")
 }
