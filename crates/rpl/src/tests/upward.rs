@@ -257,7 +257,7 @@ fn a_parent_that_poisons_in_a_newer_version_is_left() {
     script.hear(0, &Message::Dio(poison.clone()));
     assert_eq!(script.parent(), None);
 
-    // A neighbour in the old version becomes the parent. Poison of a node that is no neighbour changes nothing.
+    // A neighbour in the old version becomes the parent. Poison of a node that is no parent changes nothing.
     let mut script = Script::joined();
     script.etx(0, 2.0);
     script.hear(2, &Message::Dio(dio(256)));
