@@ -23,13 +23,17 @@ lest = so that not";
 /// Words with a dot that end no sentence.
 const ABBREVIATIONS: &[&str] = &["al.", "e.g.", "i.e.", "cf.", "vs.", "approx."];
 
-/// Files that are pages, besides everything below `docs/`.
-const TOP: &[&str] = &["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"];
+/// Files that are pages, besides everything below [`FOLDERS`].
+const TOP: &[&str] =
+    &["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"];
+
+/// The manual, and the histories of reproductions.
+const FOLDERS: &[&str] = &["docs/", "papers/"];
 
 /// Whether a file is a page.
 pub fn is_page(path: &str) -> bool {
-    TOP.contains(&path)
-        || (path.starts_with("docs/") && path.rsplit_once('.').is_some_and(|(_, end)| end == "md"))
+    let text = path.rsplit_once('.').is_some_and(|(_, end)| end == "md");
+    TOP.contains(&path) || (text && FOLDERS.iter().any(|folder| path.starts_with(folder)))
 }
 
 /// Breaches of one page.
@@ -286,8 +290,12 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_the_manual_and_the_files_at_the_top() {
-        assert!(is_page("docs/topics/a.md") && is_page("README.md"));
-        assert!(!is_page("examples/a/README.md") && !is_page("docs/book.toml"));
+    fn pages_are_the_manual_the_histories_and_the_files_at_the_top() {
+        for page in ["docs/topics/a.md", "papers/a/HISTORY.md", "README.md", "SECURITY.md"] {
+            assert!(is_page(page), "{page}");
+        }
+        for other in ["examples/a/README.md", "docs/book.toml", "papers/a/claims.toml"] {
+            assert!(!is_page(other), "{other}");
+        }
     }
 }
