@@ -348,7 +348,7 @@ impl Sessions {
     ) {
         let Some(session) = self.all.get_mut(&key) else { return };
         if session.stalls_from().is_some_and(|stall| stall <= now) {
-            let reason = "the peer began the handshake and does not finish it".to_owned();
+            let reason = "the DTLS handshake timed out".to_owned();
             return self.lose(key, LossCause::Handshake, reason);
         }
         let events = &mut self.events;

@@ -57,7 +57,7 @@ pub fn draw(slice: &[(String, &PointResult)]) -> Vec<Figure> {
         figures.push(Figure {
             name: format!("topology-{}", figures.len() + 1),
             title: format!("Topology and RPL tree{comma}{words}, seed {}", run.seed.0),
-            caption: "Thin lines: links, darker and thicker for more frames of 127 octets that arrive undisturbed. \
+            caption: "Thin lines: links. Their width and shade show the link quality (frames of 127 octets, no interference). \
                       Black: preferred parents at the end. The square is the root; \
                       the colour changes with each hop."
                 .to_owned(),
