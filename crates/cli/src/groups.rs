@@ -1,6 +1,6 @@
 //! `lowmesh groups`: the Entity Manager before real devices, and its client (Ishaq et al. 2016).
 //!
-//! A manager makes one resource, an entity, of resources of several devices. `serve` runs it; the other verbs ask it.
+//! An Entity Manager makes one resource, an entity, of resources of several devices. `serve` runs it; the other verbs ask it.
 
 mod access;
 mod fields;
@@ -13,7 +13,7 @@ use std::io::Write;
 
 use crate::failure::Failure;
 
-/// Use resources of many devices as one: run the manager of groups, and send requests to it
+/// Use resources of many devices as one: run an Entity Manager, and send requests to it
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -31,7 +31,7 @@ enum Verb {
     Delete(verbs::Delete),
 }
 
-/// Runs the manager, or asks it.
+/// Runs the Entity Manager, or asks it.
 pub fn execute(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
     match &args.verb {
         Verb::Serve(args) => serve::execute(args),

@@ -23,7 +23,7 @@ pub struct Args {
     /// Port of coap and coap+tcp; 0 chooses free ports
     #[arg(short, long, value_name = "PORT", default_value_t = Scheme::Coap.default_port())]
     port: u16,
-    /// Address to listen on (repeatable); by default all addresses of the machine; for a proxy or a manager of groups, loopback
+    /// Address to listen on (repeatable); by default all addresses of the machine; for a proxy or an Entity Manager, loopback
     #[arg(short, long, value_name = "ADDRESS")]
     address: Vec<IpAddr>,
     /// Port of coap+ws, or coaps+ws with --cert

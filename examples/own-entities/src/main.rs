@@ -1,4 +1,4 @@
-//! A program with a manager of groups in it. It serves two thermometers and the manager, makes one resource of the two,
+//! A program with an Entity Manager in it. It serves two thermometers and the manager, makes one resource of the two,
 //! and asks it for the mean.
 
 use std::error::Error;

@@ -20,10 +20,10 @@ const MARGIN: Span = Span::from_secs(10);
 #[derive(Debug, clap::Args)]
 #[group(id = "access")]
 pub struct Args {
-    /// Host or URI of the manager
+    /// Host or URI of the Entity Manager
     #[arg(short, long, value_name = "HOST|URI", default_value = "localhost")]
     manager: String,
-    /// Time to wait for the manager; by default longer than the manager waits for members
+    /// Time to wait for the Entity Manager; by default longer than it waits for members
     #[arg(short = 'B', long, value_name = "TIME", value_parser = duration::wait)]
     timeout: Option<Duration>,
     /// Print one JSON object
@@ -126,9 +126,10 @@ pub fn text(answer: &Response) -> Result<String, Failure> {
 /// The failure of an answer that no manager sends.
 pub fn strange(why: &str) -> Failure {
     Failure::Own {
-        message: format!("the response does not come from a manager of groups: {why}"),
+        message: format!("the response does not come from an Entity Manager: {why}"),
         hint: Some(
-            "`lowmesh groups serve` starts a manager; `lowmesh get` shows the response".to_owned(),
+            "`lowmesh groups serve` starts an Entity Manager; `lowmesh get` shows the response"
+                .to_owned(),
         ),
     }
 }

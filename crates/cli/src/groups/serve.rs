@@ -21,13 +21,13 @@ use crate::place;
 use crate::ports::{self, Reach};
 use crate::rows;
 
-/// Run the manager, which combines the responses of the members of an entity into one
+/// Run the Entity Manager, which combines the responses of the members of an entity into one
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// File that stores the entities; without it they are lost when the program ends
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// Further name of this manager in the URIs of members, such as `coap://gateway.example` (repeatable)
+    /// Further name of this Entity Manager in the URIs of members, such as `coap://gateway.example` (repeatable)
     #[arg(long, value_name = "URI")]
     own: Vec<String>,
     /// Pacing of requests to members behind one border router
@@ -90,7 +90,7 @@ fn store(args: &Args) -> Result<Box<dyn Store>, Failure> {
 }
 
 fn unusable(error: &lowmesh_group::store::StoreError) -> Failure {
-    Failure::usage(error, "--state takes the file of an earlier manager, or a new name")
+    Failure::usage(error, "--state takes the file of an earlier Entity Manager, or a new name")
 }
 
 fn client(args: &Args) -> Result<Client, Failure> {

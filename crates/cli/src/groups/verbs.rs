@@ -1,4 +1,4 @@
-//! The client of a manager: `create`, `list`, `show`, `query`, `update` and `delete`.
+//! The client of an Entity Manager: `create`, `list`, `show`, `query`, `update` and `delete`.
 
 use std::io::Write;
 
@@ -17,7 +17,7 @@ use crate::duration;
 use crate::failure::Failure;
 use crate::template::decoded;
 
-/// Make an entity of resources; the manager first checks each of them
+/// Make an entity of resources; the Entity Manager first checks each of them
 #[derive(Debug, clap::Args)]
 pub struct Create {
     /// Name of the entity: up to 32 letters, digits, - and _
@@ -25,7 +25,7 @@ pub struct Create {
     /// Members: URIs of resources, or /e/NAME for another entity
     #[arg(value_name = "MEMBER", required = true)]
     members: Vec<String>,
-    /// How the manager reaches members: one by one, or with one request to a group that they join
+    /// How the Entity Manager reaches members: one by one, or with one request to a group that they join
     #[arg(long, value_name = "KIND", value_parser = communications())]
     ect: Option<String>,
     /// Scope of the address of the group: 3 to 5, or e (global)
@@ -37,7 +37,7 @@ pub struct Create {
     access: access::Args,
 }
 
-/// List the entities of a manager
+/// List the entities of an Entity Manager
 #[derive(Debug, clap::Args)]
 pub struct List {
     #[command(flatten)]

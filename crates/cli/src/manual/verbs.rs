@@ -145,7 +145,7 @@ pub const PAGES: &[Page] = &[
         verb: "groups",
         notes: &[ENTITIES],
         examples: &[
-            example("Run the manager", "lowmesh groups serve --state groups.state"),
+            example("Run the Entity Manager", "lowmesh groups serve --state groups.state"),
             example(
                 "Combine two resources into one",
                 "lowmesh groups create room coap://[::1]:6001/s/t coap://[::1]:6002/s/t",
@@ -158,11 +158,11 @@ pub const PAGES: &[Page] = &[
         verb: "groups serve",
         notes: &[
             ENTITIES,
-            "Any client can make the manager send requests to any device. So the manager listens on loopback unless --address is given; with --psk or -E it accepts requests of known clients only.",
-            "The manager stores a change in the file of --state before it sends a message about it. After a restart it removes memberships that were not complete.",
+            "Any client can make the Entity Manager send requests to any device. So it listens on loopback unless --address is given; with --psk or -E it accepts requests of known clients only.",
+            "The Entity Manager stores a change in the file of --state before it sends a message about it. After a restart it removes memberships that were not complete.",
         ],
         examples: &[
-            example("Run the manager", "lowmesh groups serve --state groups.state"),
+            example("Run the Entity Manager", "lowmesh groups serve --state groups.state"),
             example(
                 "Run it for a network, with multicast over two hops",
                 "lowmesh groups serve --address :: --interface eth0 --hops 2",
@@ -187,7 +187,7 @@ pub const PAGES: &[Page] = &[
     ),
     page(
         "groups list",
-        &[example("List the entities of a manager", "lowmesh groups list -m gateway.example")],
+        &[example("List all entities", "lowmesh groups list -m gateway.example")],
         REQUEST,
     ),
     page(
