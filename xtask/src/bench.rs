@@ -147,7 +147,7 @@ pub fn run(args: &[String]) -> Result<()> {
         [] => false,
         [flag] if flag == "--quick" => true,
         [what] if what == "codec" => return run_bench("lowmesh-wire", "coap"),
-        [what] if what == "flows" => return flows::run(&product::build()?),
+        [what] if what == "flows" => return flows::run(&product::optimised()?),
         [what] if what == "groups" => return run_bench("lowmesh-group", "query"),
         [what] if what == "server" => return run_bench("lowmesh-coap", "server"),
         [what, folder] if what == "coap" => return coap::run(Path::new(folder)),
@@ -157,7 +157,7 @@ pub fn run(args: &[String]) -> Result<()> {
             )
         }
     };
-    let binary = product::build()?;
+    let binary = product::optimised()?;
     println!(
         "{:<28} {:>9} {:>9} {:>11} {:>9} {:>13} {:>8}",
         "scenario", "sim s", "wall s", "sim-s/s", "target", "us a frame", "peak MB"

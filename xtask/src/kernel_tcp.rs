@@ -52,7 +52,7 @@ pub fn run(args: &[String]) -> Result<()> {
     }
     let binary = match &request.binary {
         Some(binary) => binary.clone(),
-        None => product::build()?,
+        None => product::optimised()?,
     };
     if let Some(file) = &request.record {
         return record(&binary, &request, file);

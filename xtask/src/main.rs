@@ -6,16 +6,19 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use gate::Gate;
 
 mod bench;
 mod capture;
 mod chance;
 mod check;
+mod deny;
 mod determinism;
 mod docs;
 mod examples;
 mod figures;
-mod gates;
+mod gate;
+mod group_gates;
 #[cfg(feature = "grenoble")]
 mod grenoble;
 mod interop;
@@ -24,6 +27,7 @@ mod kernel_tcp;
 mod manual;
 mod metadata;
 mod no_std;
+mod package;
 mod process;
 mod product;
 mod python;
@@ -32,7 +36,6 @@ mod scapy;
 mod siege;
 mod stale_store;
 mod swarm;
-mod test;
 mod tidy;
 mod tools;
 mod traces;
@@ -41,12 +44,17 @@ mod zep;
 const USAGE: &str = "\
 cargo xtask COMMAND
 
-  check         formatting and lints
+  check         formatting and lints   [formatting, build, tests, lints, rustdoc: these only]
   tidy          direction of dependencies, sizes, names, words, circles, the list of dependencies
-  test          everything a change must pass   [--skip-external: leave out what needs tshark]
+  test          everything a push must pass   [--list] [--only STAGE] [--again: also what passed on the same files]
+                [--skip-external: leave out what needs other programs]
+  nightly       all stages, in their longest form   [the same]
+  stages        what each stage proves, when it runs and how long it takes   [--write: into CONTRIBUTING.md]
+  deny          licences and sources of dependencies, and known vulnerabilities
+  package       every crate can be packaged   [--verify: and builds by itself]
   no-std        the device crates build without std
   determinism   the same seed gives the same trace, whatever the number of threads
-  traces        built-in scenarios and reproductions give the recorded traces   [--write: record them]
+  traces        built-in scenarios and reproductions give the recorded traces   [--scenarios] [--reproductions] [--write]
   examples      every program in examples/ builds and runs   [NAME...]
   stale-store   a changed program reuses no stored runs of the program before the change
   capture       a ten-minute capture that tshark must dissect without fault
@@ -59,7 +67,7 @@ cargo xtask COMMAND
   siege         attacks on serve and proxy, beside honest clients   [--long] [--only NAME] [--list] [--seed S] [--json]
   bench         the speed table          [--quick]   [codec, server, coap DIR: those of CoAP]
   docs          the commands of README.md, tutorials and how-tos print what the pages say   [--write] [PAGE...]
-  gates         adaptive gates of groups beside every fixed delay   [--quick] [--runs N] [contiki2014, ieee, tsch]
+  group-gates   adaptive gates of groups beside every fixed delay   [--quick] [--runs N] [contiki2014, ieee, tsch]
   figures       docs/figures from real runs and manifests   [--check] [--results: the table of the built-in scenarios]
   manual        the parts of docs/topics that rows of algorithms make   [--write]
   grenoble      derives the built-in Grenoble table   RAW OUT";
@@ -80,7 +88,11 @@ fn run(args: &[String]) -> Result<()> {
     match command.as_str() {
         "check" => check::run(rest),
         "tidy" => tidy::run(rest),
-        "test" => test::run(rest),
+        "test" => gate::run(Gate::Push, rest),
+        "nightly" => gate::run(Gate::Nightly, rest),
+        "stages" => gate::show(rest),
+        "deny" => deny::run(rest),
+        "package" => package::run(rest),
         "no-std" => no_std::run(rest),
         "determinism" => determinism::run(rest),
         "traces" => traces::run(rest),
@@ -95,7 +107,7 @@ fn run(args: &[String]) -> Result<()> {
         "swarm" => swarm::run(rest),
         "siege" => besiege(rest),
         "bench" => bench::run(rest),
-        "gates" => gates::run(rest),
+        "group-gates" => group_gates::run(rest),
         "figures" => figures::run(rest),
         "docs" => docs::run(rest),
         "manual" => make_manual(rest),
@@ -110,7 +122,8 @@ fn run(args: &[String]) -> Result<()> {
 
 /// A program of its own, so that the gates build when a decoder does not.
 fn fuzz(args: &[String]) -> Result<()> {
-    let mut program = process::cargo(&["run", "--quiet", "--package", "lowmesh-fuzz", "--"]);
+    let mut program =
+        process::cargo(&["run", "--quiet", "--profile", product::PROFILE, "--package", "lowmesh-fuzz", "--"]);
     program.args(args);
     process::execute(program)
 }
@@ -152,6 +165,6 @@ fn derive_grenoble(args: &[String]) -> Result<()> {
 #[cfg(not(all(feature = "grenoble", feature = "manual", feature = "siege")))]
 fn again(command: &str, args: &[String]) -> Result<()> {
     let mut again = process::cargo(&["run", "--quiet", "--package", "xtask"]);
-    again.args(["--features", command, "--", command]).args(args);
+    again.args(["--profile", product::PROFILE, "--features", command, "--", command]).args(args);
     process::execute(again)
 }

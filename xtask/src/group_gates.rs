@@ -1,4 +1,4 @@
-//! `gates`: adaptive gates of the Entity Manager beside every fixed delay, cell by cell, with the same seeds.
+//! `group-gates`: adaptive gates of the Entity Manager beside every fixed delay, cell by cell, with the same seeds.
 //!
 //! A cell is a MAC, a size of the group and a load of Wi-Fi. Each arm runs in it with the same seeds, so that differences
 //! are those of pairs. The best fixed delay is chosen in hindsight, in each cell.
@@ -90,7 +90,7 @@ pub fn run(args: &[String]) -> Result<()> {
             ),
         }
     }
-    let program = &Program { binary: product::build()?, runs };
+    let program = &Program { binary: product::optimised()?, runs };
     let loads = if quick { &LOADS[..1] } else { &LOADS[..] };
     println!(
         "| MAC | members | Wi-Fi | best fixed delay | {} |",
