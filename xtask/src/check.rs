@@ -26,9 +26,9 @@ pub fn run(args: &[String]) -> Result<()> {
             "tests" => tests()?,
             "lints" => lints()?,
             "rustdoc" => rustdoc()?,
-            other => bail!(
-                "unknown check {other:?}; allowed: formatting, build, tests, lints, rustdoc"
-            ),
+            other => {
+                bail!("unknown check {other:?}; allowed: formatting, build, tests, lints, rustdoc")
+            }
         }
     }
     Ok(())
@@ -49,14 +49,24 @@ fn build() -> Result<()> {
 fn tests() -> Result<()> {
     match nextest() {
         Ok(nextest) => {
-            let mut run = process::command(nextest, &["nextest", "run", "--cargo-profile", PROFILE]);
+            let mut run =
+                process::command(nextest, &["nextest", "run", "--cargo-profile", PROFILE]);
             process::without_cargo(&mut run);
             run.arg("--workspace").args(FEATURES);
             process::execute(run)
         }
         Err(why) => {
             println!("cargo test runs the tests: {why:#}");
-            let what = ["test", "--quiet", "--profile", PROFILE, "--workspace", "--bins", "--lib", "--tests"];
+            let what = [
+                "test",
+                "--quiet",
+                "--profile",
+                PROFILE,
+                "--workspace",
+                "--bins",
+                "--lib",
+                "--tests",
+            ];
             process::execute(process::cargo(&[&what[..], &FEATURES].concat()))
         }
     }
@@ -78,7 +88,15 @@ pub fn lints() -> Result<()> {
 
 /// The pages of the libraries have no warning, and their examples run.
 fn rustdoc() -> Result<()> {
-    let mut pages = process::cargo(&["doc", "--quiet", "--profile", PROFILE, "--workspace", "--no-deps", "--lib"]);
+    let mut pages = process::cargo(&[
+        "doc",
+        "--quiet",
+        "--profile",
+        PROFILE,
+        "--workspace",
+        "--no-deps",
+        "--lib",
+    ]);
     pages.env("RUSTDOCFLAGS", "-D warnings");
     process::execute(pages)?;
     let examples = ["test", "--quiet", "--profile", PROFILE, "--workspace", "--doc"];

@@ -23,7 +23,11 @@ pub fn run(args: &[String]) -> Result<()> {
     let fetched = process::read(process::command(&deny, &["fetch", "db"]));
     if let Err(why) = fetched {
         let why = format!("{why:#}");
-        let why = why.lines().find(|line| line.contains("fatal")).unwrap_or_else(|| why.trim()).to_owned();
+        let why = why
+            .lines()
+            .find(|line| line.contains("fatal"))
+            .unwrap_or_else(|| why.trim())
+            .to_owned();
         println!("advisories are not checked: their database cannot be reached: {why}");
         return Ok(());
     }

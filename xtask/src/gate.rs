@@ -19,7 +19,7 @@ use anyhow::{Result, bail, ensure};
 use crate::process::{self, Stopwatch};
 use crate::{metadata, tools};
 use record::Record;
-use stage::{STAGES, SEED, Stage, When};
+use stage::{SEED, STAGES, Stage, When};
 
 pub use table::{is_current, show};
 
@@ -98,8 +98,10 @@ pub fn run(gate: Gate, args: &[String]) -> Result<()> {
         }
     }
     let running: Vec<&Planned> = plan.iter().filter(|one| one.skipped.is_none()).collect();
-    let commands: Vec<(&Stage, Command)> =
-        running.iter().map(|one| Ok((one.stage, command(one.stage, gate)?))).collect::<Result<_>>()?;
+    let commands: Vec<(&Stage, Command)> = running
+        .iter()
+        .map(|one| Ok((one.stage, command(one.stage, gate)?)))
+        .collect::<Result<_>>()?;
     let times = schedule::run(commands, |stage, took| {
         let digest = running.iter().find(|one| one.stage.name == stage.name);
         let digest = digest.and_then(|one| one.digest.clone());
@@ -195,7 +197,9 @@ mod tests {
         let plan = plan(Gate::Push, &options, &record).expect("readable");
         let siege = plan.into_iter().find(|one| one.stage.name == "siege").expect("a stage");
         record.note("siege", std::time::Duration::from_secs(60), siege.digest);
-        assert!(skipped(Gate::Push, &options, &record, "siege").is_some_and(|why| why.contains("60 s")));
+        assert!(
+            skipped(Gate::Push, &options, &record, "siege").is_some_and(|why| why.contains("60 s"))
+        );
         assert_eq!(skipped(Gate::Nightly, &options, &record, "siege"), None);
         let again = Options { again: true, ..Options::default() };
         assert_eq!(skipped(Gate::Push, &again, &record, "siege"), None);
@@ -218,7 +222,10 @@ mod tests {
         let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let only = options(&words("--only tidy --only siege")).expect("stages");
         assert_eq!(only.only, ["tidy", "siege"]);
-        assert!(options(&words("--only nothing")).is_err_and(|error| error.to_string().contains("tidy")));
+        assert!(
+            options(&words("--only nothing"))
+                .is_err_and(|error| error.to_string().contains("tidy"))
+        );
         assert!(options(&words("--fast")).is_err());
         let record = Record::default();
         assert_eq!(skipped(Gate::Push, &only, &record, "tidy"), None);

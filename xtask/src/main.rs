@@ -18,9 +18,9 @@ mod docs;
 mod examples;
 mod figures;
 mod gate;
-mod group_gates;
 #[cfg(feature = "grenoble")]
 mod grenoble;
+mod group_gates;
 mod interop;
 mod kernel_tcp;
 #[cfg(feature = "manual")]
@@ -122,8 +122,15 @@ fn run(args: &[String]) -> Result<()> {
 
 /// A program of its own, so that the gates build when a decoder does not.
 fn fuzz(args: &[String]) -> Result<()> {
-    let mut program =
-        process::cargo(&["run", "--quiet", "--profile", product::PROFILE, "--package", "lowmesh-fuzz", "--"]);
+    let mut program = process::cargo(&[
+        "run",
+        "--quiet",
+        "--profile",
+        product::PROFILE,
+        "--package",
+        "lowmesh-fuzz",
+        "--",
+    ]);
     program.args(args);
     process::execute(program)
 }

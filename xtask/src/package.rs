@@ -11,7 +11,8 @@ pub fn run(args: &[String]) -> Result<()> {
         [flag] if flag == "--verify" => true,
         other => bail!("unknown arguments {other:?}; allowed: --verify"),
     };
-    let mut package = process::cargo(&["package", "--quiet", "--workspace", "--allow-dirty", "--locked"]);
+    let mut package =
+        process::cargo(&["package", "--quiet", "--workspace", "--allow-dirty", "--locked"]);
     if !verify {
         package.arg("--no-verify");
     }

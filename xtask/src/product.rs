@@ -22,7 +22,14 @@ pub fn build() -> Result<PathBuf> {
     if let Some(built) = std::env::var_os(BUILT) {
         return Ok(PathBuf::from(built));
     }
-    process::execute(process::cargo(&["build", "--quiet", "--profile", PROFILE, "--package", "lowmesh"]))?;
+    process::execute(process::cargo(&[
+        "build",
+        "--quiet",
+        "--profile",
+        PROFILE,
+        "--package",
+        "lowmesh",
+    ]))?;
     path()
 }
 
@@ -33,7 +40,14 @@ pub fn path() -> Result<PathBuf> {
 
 /// Builds the command as `cargo install` does in README.md: for what measures speed.
 pub fn optimised() -> Result<PathBuf> {
-    process::execute(process::cargo(&["build", "--quiet", "--profile", "dist", "--package", "lowmesh"]))?;
+    process::execute(process::cargo(&[
+        "build",
+        "--quiet",
+        "--profile",
+        "dist",
+        "--package",
+        "lowmesh",
+    ]))?;
     Ok(target()?.join("dist").join(NAME))
 }
 

@@ -48,9 +48,9 @@ pub fn run(args: &[String]) -> Result<()> {
         [flag] if flag == "--write" => (true, None),
         [flag] if flag == "--scenarios" => (false, Some("run ")),
         [flag] if flag == "--reproductions" => (false, Some("reproduce ")),
-        other => bail!(
-            "unknown arguments {other:?}; allowed: --write, --scenarios, --reproductions"
-        ),
+        other => {
+            bail!("unknown arguments {other:?}; allowed: --write, --scenarios, --reproductions")
+        }
     };
     let is_asked = |command: &String| part.is_none_or(|part| command.starts_with(part));
     let binary = product::build()?;

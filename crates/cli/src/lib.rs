@@ -119,7 +119,12 @@ const COMMIT: &str = env!("LOWMESH_COMMIT");
 /// What `--version` prints after the name; `-V` prints the first line.
 static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
     let commit = if COMMIT.is_empty() { "unknown" } else { COMMIT };
-    format!("{}\nbuild {}\ncommit {commit}", build::VERSION, BuildId::own())
+    let versions = if BuildId::is_unlocked() {
+        "\nversions of dependencies are not those of Cargo.lock; install with --locked"
+    } else {
+        ""
+    };
+    format!("{}\nbuild {}\ncommit {commit}{versions}", build::VERSION, BuildId::own())
 });
 
 /// Runs the command with the arguments of the process.

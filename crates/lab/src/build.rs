@@ -35,6 +35,11 @@ impl BuildId {
         env!("LOWMESH_BUILD").parse().expect("the build script writes 32 digits")
     }
 
+    /// Whether the dependencies of this program can differ from the lock file. No other build has this id then.
+    pub fn is_unlocked() -> bool {
+        env!("LOWMESH_UNLOCKED") == "true"
+    }
+
     /// The first twelve digits.
     pub fn short(self) -> String {
         self.to_string()[..SHORT_DIGITS].to_owned()

@@ -16,6 +16,7 @@
 //! | [`tap`] | messages as they come and go, to look at |
 //! | [`metrics`] | what timers, windows and counters show to monitoring |
 //! | [`clock`] | the time of all drivers |
+//! | [`prelude`] | the names that most programs use |
 
 mod batch;
 pub mod client;
@@ -29,6 +30,7 @@ pub mod multicast;
 pub mod oscore;
 pub mod params;
 pub mod peer;
+pub mod prelude;
 pub mod proxy;
 mod registered;
 pub mod resolve;

@@ -80,7 +80,9 @@ impl Record {
         let rows = text.lines().enumerate();
         for (at, row) in rows.filter(|(_, row)| !row.starts_with('#') && !row.trim().is_empty()) {
             let mut words = row.split_whitespace();
-            let mut word = || words.next().with_context(|| format!("{FILE}:{}: a row has three words", at + 1));
+            let mut word = || {
+                words.next().with_context(|| format!("{FILE}:{}: a row has three words", at + 1))
+            };
             let (name, seconds, digest) = (word()?, word()?, word()?);
             let seconds =
                 seconds.parse().with_context(|| format!("{FILE}:{}: bad seconds", at + 1))?;

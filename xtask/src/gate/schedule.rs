@@ -56,7 +56,8 @@ pub fn run<'a>(
         for mut ended in take_ended(&mut running)? {
             let (took, status) = (ended.clock.elapsed(), ended.child.wait()?);
             silence = Stopwatch::start();
-            let place = format!("[{}/{total}] {}", times.len() + failed.len() + 1, ended.stage.name);
+            let place =
+                format!("[{}/{total}] {}", times.len() + failed.len() + 1, ended.stage.name);
             let verdict = if status.success() { "passed" } else { "FAILED" };
             let shown = tail(&ended.log, LINES[usize::from(!status.success())])?;
             println!("== {place}: {verdict} in {:.1} s\n{shown}", took.as_secs_f64());

@@ -183,7 +183,10 @@ pub const STAGES: &[Stage] = &[
         name: "examples",
         proves: "the programs in `examples/` build outside of the workspace, and run",
         args: &["examples"],
-        when: When::Reached(Reach { crates: &["gateway", "lab"], paths: &["examples", "scenarios"] }),
+        when: When::Reached(Reach {
+            crates: &["gateway", "lab"],
+            paths: &["examples", "scenarios"],
+        }),
         needs: Needs::Build,
         cores: ALL,
         ..PUSH
@@ -203,7 +206,14 @@ pub const STAGES: &[Stage] = &[
         args: &["docs"],
         when: When::Reached(Reach {
             crates: &["lowmesh"],
-            paths: &["README.md", "docs", "examples", "papers", "scenarios", "xtask/src/product.rs"],
+            paths: &[
+                "README.md",
+                "docs",
+                "examples",
+                "papers",
+                "scenarios",
+                "xtask/src/product.rs",
+            ],
         }),
         needs: Needs::Build,
         ..PUSH
@@ -212,7 +222,10 @@ pub const STAGES: &[Stage] = &[
         name: "figures",
         proves: "`docs/figures` and the numbers of README are those of real runs",
         args: &["figures", "--check"],
-        when: When::Reached(Reach { paths: &["docs/figures", "docs/topics/results.md", "README.md", "scenarios"], ..RUNS }),
+        when: When::Reached(Reach {
+            paths: &["docs/figures", "docs/topics/results.md", "README.md", "scenarios"],
+            ..RUNS
+        }),
         needs: Needs::Build,
         ..PUSH
     },

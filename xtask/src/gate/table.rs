@@ -51,7 +51,9 @@ fn with_table(text: &str, rows: &str) -> Result<String> {
 }
 
 fn rows(record: &Record) -> String {
-    let mut rows = "| stage | what it proves | at a push | in the nightly gate |\n|---|---|---|---|\n".to_owned();
+    let mut rows =
+        "| stage | what it proves | at a push | in the nightly gate |\n|---|---|---|---|\n"
+            .to_owned();
     for stage in STAGES {
         let push = match stage.when {
             When::Push => "always",
@@ -59,7 +61,9 @@ fn rows(record: &Record) -> String {
             When::Nightly => "never",
         };
         let long = stage.long.map_or_else(String::new, |long| format!("`{}`, ", long.join(" ")));
-        let time = record.proof(stage.name).map_or_else(|| "-".to_owned(), |one| format!("{} s", one.seconds));
+        let time = record
+            .proof(stage.name)
+            .map_or_else(|| "-".to_owned(), |one| format!("{} s", one.seconds));
         // Writing to a String cannot fail.
         _ = writeln!(rows, "| `{}` | {} | {push} | {long}{time} |", stage.name, stage.proves);
     }
