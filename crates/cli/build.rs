@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The parts of the repository that the program is built from.
-const SOURCES: [&str; 5] = ["Cargo.lock", "Cargo.toml", "crates", "papers", "scenarios"];
+const SOURCES: [&str; 3] = ["Cargo.lock", "Cargo.toml", "crates"];
 
 fn main() {
     println!("cargo::rerun-if-env-changed=LOWMESH_COMMIT");

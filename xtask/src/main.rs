@@ -27,6 +27,7 @@ mod kernel_tcp;
 mod manual;
 mod metadata;
 mod no_std;
+mod notices;
 mod package;
 mod process;
 mod product;
@@ -51,6 +52,7 @@ cargo xtask COMMAND
   nightly       all stages, in their longest form   [the same]
   stages        what each stage proves, when it runs and how long it takes   [--write: into CONTRIBUTING.md]
   deny          licences and sources of dependencies, and known vulnerabilities
+  notices       licences and notices of all packages in the program   [FILE]
   package       every crate can be packaged   [--verify: and builds by itself]
   no-std        the device crates build without std
   determinism   the same seed gives the same trace, whatever the number of threads
@@ -92,6 +94,7 @@ fn run(args: &[String]) -> Result<()> {
         "nightly" => gate::run(Gate::Nightly, rest),
         "stages" => gate::show(rest),
         "deny" => deny::run(rest),
+        "notices" => notices::run(rest),
         "package" => package::run(rest),
         "no-std" => no_std::run(rest),
         "determinism" => determinism::run(rest),

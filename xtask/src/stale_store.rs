@@ -20,8 +20,6 @@ const SOURCES: &[&str] = &[
     "Cargo.toml",
     "Cargo.lock",
     "crates",
-    "papers",
-    "scenarios",
     "fuzz/Cargo.toml",
     "fuzz/src",
     "xtask/Cargo.toml",

@@ -15,6 +15,7 @@ mod links;
 mod owners;
 mod prose;
 mod rows;
+mod snippets;
 mod source;
 mod words;
 mod writing;
@@ -132,6 +133,8 @@ fn pages_breaches() -> Result<Vec<Breach>> {
     pages.retain(|page| prose::is_page(&page.path));
     let mut breaches: Vec<Breach> = pages.iter().flat_map(prose::breaches).collect();
     breaches.extend(links::breaches(&pages, |path| root.join(path).exists()));
+    let examples = files(&[root.join("examples")], &["rs", "toml"])?;
+    breaches.extend(pages.iter().flat_map(|page| snippets::breaches(page, &examples)));
     Ok(breaches)
 }
 

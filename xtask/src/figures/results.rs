@@ -17,7 +17,7 @@ const COMPARED: [&str; 5] = ["grenoble-50", "pister-26", "pister-64", "grid-25",
 /// The page with the speed of one of them, in the row that starts like this.
 const README: &str = "README.md";
 const README_SCENARIO: &str = "pister-26";
-const README_ROW: &str = "| Lowmesh (`pister-26`) | ";
+const README_ROW: &str = "| Lowmesh (`pister-26`) | speed ";
 /// Metrics with a column.
 const METRICS: [&str; 6] = ["nodes", "joined", "tdr", "delay_p50_ms", "delay_p95_ms", "duty_cycle"];
 
@@ -56,8 +56,8 @@ fn with_speed(readme: &str, page: &str) -> Result<String> {
     let Some((head, rest)) = readme.split_once(README_ROW) else {
         bail!("{README} has no row {README_ROW:?}")
     };
-    let Some((_, tail)) = rest.split_once(" |") else { bail!("{README}: the row has no speed") };
-    Ok(format!("{head}{README_ROW}{},{:03} |{tail}", speed / 1000, speed % 1000))
+    let Some((_, tail)) = rest.split_once("; ") else { bail!("{README}: the row has no speed") };
+    Ok(format!("{head}{README_ROW}{},{:03}; {tail}", speed / 1000, speed % 1000))
 }
 
 /// One line a scenario.
@@ -132,9 +132,9 @@ mod tests {
     #[test]
     fn readme_has_the_speed_of_the_table() {
         let page = "| `pister-64` | 63 | 3400 |\n| `pister-26` | 25 | 0.99 ± 0.01 | 12000 |\n";
-        let readme = "a\n| Lowmesh (`pister-26`) | 16,000 | | |\nz\n";
+        let readme = "a\n| Lowmesh (`pister-26`) | speed 16,000; 22 probes | | |\nz\n";
         let new = with_speed(readme, page).expect("both rows");
-        assert_eq!(new, "a\n| Lowmesh (`pister-26`) | 12,000 | | |\nz\n");
+        assert_eq!(new, "a\n| Lowmesh (`pister-26`) | speed 12,000; 22 probes | | |\nz\n");
         assert!(with_speed("a\n", page).is_err() && with_speed(readme, "a\n").is_err());
     }
 

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use crate::metadata;
 
-    const RADIO: Reach = Reach { crates: &["sim"], paths: &["scenarios"] };
+    const RADIO: Reach = Reach { crates: &["sim"], paths: &["docs/figures"] };
 
     #[test]
     fn a_crate_brings_what_it_depends_on_but_no_dev_dependency() {

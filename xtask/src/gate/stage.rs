@@ -67,8 +67,7 @@ pub const BUILD: &str = "build";
 pub const ALL: usize = usize::MAX;
 
 /// Everything that a run of the simulator can depend on.
-const RUNS: Reach =
-    Reach { crates: &["lab"], paths: &["papers", "scenarios", "xtask/src/product.rs"] };
+const RUNS: Reach = Reach { crates: &["lab"], paths: &["xtask/src/product.rs"] };
 
 /// Everything that a program on sockets can depend on.
 const SOCKETS: Reach = Reach {
@@ -183,10 +182,7 @@ pub const STAGES: &[Stage] = &[
         name: "examples",
         proves: "the programs in `examples/` build outside of the workspace, and run",
         args: &["examples"],
-        when: When::Reached(Reach {
-            crates: &["gateway", "lab"],
-            paths: &["examples", "scenarios"],
-        }),
+        when: When::Reached(Reach { crates: &["gateway", "lab"], paths: &["examples"] }),
         needs: Needs::Build,
         cores: ALL,
         ..PUSH
@@ -206,14 +202,7 @@ pub const STAGES: &[Stage] = &[
         args: &["docs"],
         when: When::Reached(Reach {
             crates: &["lowmesh"],
-            paths: &[
-                "README.md",
-                "docs",
-                "examples",
-                "papers",
-                "scenarios",
-                "xtask/src/product.rs",
-            ],
+            paths: &["README.md", "docs", "examples", "xtask/src/product.rs"],
         }),
         needs: Needs::Build,
         ..PUSH
@@ -223,7 +212,7 @@ pub const STAGES: &[Stage] = &[
         proves: "`docs/figures` and the numbers of README are those of real runs",
         args: &["figures", "--check"],
         when: When::Reached(Reach {
-            paths: &["docs/figures", "docs/topics/results.md", "README.md", "scenarios"],
+            paths: &["docs/figures", "docs/topics/results.md", "README.md"],
             ..RUNS
         }),
         needs: Needs::Build,
@@ -252,10 +241,7 @@ pub const STAGES: &[Stage] = &[
         name: "scapy",
         proves: "scapy reads our 6LoWPAN frames, and we read its frames",
         args: &["scapy"],
-        when: When::Reached(Reach {
-            paths: &["xtask/python", "xtask/src/python.rs", "scenarios"],
-            ..RUNS
-        }),
+        when: When::Reached(Reach { paths: &["xtask/python", "xtask/src/python.rs"], ..RUNS }),
         needs: Needs::Build,
         external: true,
         ..PUSH

@@ -28,7 +28,7 @@ const TOP: &[&str] =
     &["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"];
 
 /// The manual, and the histories of reproductions.
-const FOLDERS: &[&str] = &["docs/", "papers/"];
+const FOLDERS: &[&str] = &["docs/", "crates/lab/papers/"];
 
 /// Whether a file is a page.
 pub fn is_page(path: &str) -> bool {
@@ -291,10 +291,12 @@ mod tests {
 
     #[test]
     fn pages_are_the_manual_the_histories_and_the_files_at_the_top() {
-        for page in ["docs/topics/a.md", "papers/a/HISTORY.md", "README.md", "SECURITY.md"] {
+        for page in
+            ["docs/topics/a.md", "crates/lab/papers/a/HISTORY.md", "README.md", "SECURITY.md"]
+        {
             assert!(is_page(page), "{page}");
         }
-        for other in ["examples/a/README.md", "docs/book.toml", "papers/a/claims.toml"] {
+        for other in ["examples/a/README.md", "docs/book.toml", "crates/lab/papers/a/claims.toml"] {
             assert!(!is_page(other), "{other}");
         }
     }

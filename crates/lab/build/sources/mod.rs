@@ -26,8 +26,9 @@ pub const READERS: [&str; 10] = [
     "validate",
 ];
 
-/// Folders at the top of a package that no build of its library reads.
-const SKIPPED: [&str; 5] = ["benches", "examples", "proptest-regressions", "target", "tests"];
+/// Folders at the top of a package that can change no run. The name of a run covers the values of its scenario.
+const SKIPPED: [&str; 7] =
+    ["benches", "examples", "papers", "proptest-regressions", "scenarios", "target", "tests"];
 
 /// Version of the hash. A new version gives the same sources another id.
 const FORMAT: &str = "lowmesh sources 1";

@@ -1,8 +1,8 @@
 //! Claims of publications, and whether this software confirms them.
 //!
 //! ```text
-//!   papers/NAME/paper.toml    the runs: sweeps over scenarios, full and quick
-//!   papers/NAME/claims.toml   the claims and their tests, with the thresholds of the publication
+//!   crates/lab/papers/NAME/paper.toml    the runs: sweeps over scenarios, full and quick
+//!   crates/lab/papers/NAME/claims.toml   the claims and their tests, with the thresholds of the publication
 //!
 //!   paper ── sweeps ──> plans ──> Results ──┐
 //!   claim ── tests ─────────────────────────┴── judge ──> answer: reproduced | not reproduced | undecided

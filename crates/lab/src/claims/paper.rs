@@ -18,29 +18,29 @@ use crate::scenario::{BUILTINS, ConfigErrors};
 pub const PAPERS: &[(&str, &str, &str)] = &[
     (
         "righetti2023",
-        include_str!("../../../../papers/righetti2023/paper.toml"),
-        include_str!("../../../../papers/righetti2023/claims.toml"),
+        include_str!("../../papers/righetti2023/paper.toml"),
+        include_str!("../../papers/righetti2023/claims.toml"),
     ),
     (
         "lenders2021",
-        include_str!("../../../../papers/lenders2021/paper.toml"),
-        include_str!("../../../../papers/lenders2021/claims.toml"),
+        include_str!("../../papers/lenders2021/paper.toml"),
+        include_str!("../../papers/lenders2021/claims.toml"),
     ),
     (
         "ishaq2016",
-        include_str!("../../../../papers/ishaq2016/paper.toml"),
-        include_str!("../../../../papers/ishaq2016/claims.toml"),
+        include_str!("../../papers/ishaq2016/paper.toml"),
+        include_str!("../../papers/ishaq2016/claims.toml"),
     ),
     (
         "pesola2020",
-        include_str!("../../../../papers/pesola2020/paper.toml"),
-        include_str!("../../../../papers/pesola2020/claims.toml"),
+        include_str!("../../papers/pesola2020/paper.toml"),
+        include_str!("../../papers/pesola2020/claims.toml"),
     ),
 ];
 
 /// Tables that others measured, by the name of the publication.
 const MEASURED: &[(&str, &str)] =
-    &[("pesola2020", include_str!("../../../../papers/pesola2020/kernel.toml"))];
+    &[("pesola2020", include_str!("../../papers/pesola2020/kernel.toml"))];
 
 /// A publication.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

@@ -11,22 +11,19 @@ pub struct Builtin {
 
 /// All of them, in alphabetical order.
 pub const BUILTINS: &[Builtin] = &[
-    Builtin { name: "building-20", text: include_str!("../../../../scenarios/building-20.toml") },
-    Builtin { name: "grenoble-50", text: include_str!("../../../../scenarios/grenoble-50.toml") },
-    Builtin { name: "grenoble-t", text: include_str!("../../../../scenarios/grenoble-t.toml") },
-    Builtin { name: "grid-25", text: include_str!("../../../../scenarios/grid-25.toml") },
-    Builtin { name: "grid-64", text: include_str!("../../../../scenarios/grid-64.toml") },
-    Builtin { name: "lille-50", text: include_str!("../../../../scenarios/lille-50.toml") },
-    Builtin {
-        name: "multicast-grid",
-        text: include_str!("../../../../scenarios/multicast-grid.toml"),
-    },
-    Builtin { name: "nb-iot", text: include_str!("../../../../scenarios/nb-iot.toml") },
-    Builtin { name: "office-10", text: include_str!("../../../../scenarios/office-10.toml") },
-    Builtin { name: "pister-26", text: include_str!("../../../../scenarios/pister-26.toml") },
-    Builtin { name: "pister-64", text: include_str!("../../../../scenarios/pister-64.toml") },
-    Builtin { name: "wilab-2x10", text: include_str!("../../../../scenarios/wilab-2x10.toml") },
-    Builtin { name: "wilab-40", text: include_str!("../../../../scenarios/wilab-40.toml") },
+    Builtin { name: "building-20", text: include_str!("../../scenarios/building-20.toml") },
+    Builtin { name: "grenoble-50", text: include_str!("../../scenarios/grenoble-50.toml") },
+    Builtin { name: "grenoble-t", text: include_str!("../../scenarios/grenoble-t.toml") },
+    Builtin { name: "grid-25", text: include_str!("../../scenarios/grid-25.toml") },
+    Builtin { name: "grid-64", text: include_str!("../../scenarios/grid-64.toml") },
+    Builtin { name: "lille-50", text: include_str!("../../scenarios/lille-50.toml") },
+    Builtin { name: "multicast-grid", text: include_str!("../../scenarios/multicast-grid.toml") },
+    Builtin { name: "nb-iot", text: include_str!("../../scenarios/nb-iot.toml") },
+    Builtin { name: "office-10", text: include_str!("../../scenarios/office-10.toml") },
+    Builtin { name: "pister-26", text: include_str!("../../scenarios/pister-26.toml") },
+    Builtin { name: "pister-64", text: include_str!("../../scenarios/pister-64.toml") },
+    Builtin { name: "wilab-2x10", text: include_str!("../../scenarios/wilab-2x10.toml") },
+    Builtin { name: "wilab-40", text: include_str!("../../scenarios/wilab-40.toml") },
 ];
 
 #[cfg(test)]
