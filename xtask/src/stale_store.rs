@@ -56,8 +56,7 @@ pub fn run(args: &[String]) -> Result<()> {
     copy(&same, |_, text| text)?;
     let edit = |place: &str, text| if place == CHANGED { change(text) } else { text };
     ensure!(copy(&changed, edit)?, "{CHANGED} does not say {BEFORE:?}");
-    process::execute(process::cargo(&["build", "--quiet", "--package", "lowmesh"]))?;
-    let ours = Program::new(target.join("debug").join(product::NAME))?;
+    let ours = Program::new(product::build()?)?;
     ensure!(
         id_of_sources(&same)? == ours.id,
         "the same sources in {} have another id than {}",
