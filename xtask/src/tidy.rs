@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::{metadata, process};
 
 mod circles;
+mod citations;
 mod direction;
 mod ledger;
 mod links;
@@ -103,10 +104,17 @@ pub fn run(args: &[String]) -> Result<()> {
             breaches.extend(writing::std_breaches(&files));
         }
     }
-    for file in files(&[process::root()], &["rs", "md", "toml"])? {
-        breaches.extend(words::breaches(&file));
+    let all = files(&[process::root()], &["rs", "md", "toml"])?;
+    let commands = crate::commands();
+    for file in &all {
+        breaches.extend(words::breaches(file));
+        breaches.extend(citations::commands(file, &commands));
     }
-    breaches.extend(pages_breaches()?);
+    let (rust, others): (Vec<TextFile>, Vec<TextFile>) =
+        all.into_iter().partition(TextFile::is_rust);
+    let pages: Vec<TextFile> =
+        others.into_iter().filter(|file| prose::is_page(&file.path)).collect();
+    breaches.extend(pages_breaches(&pages, &rust));
     breaches.sort_by(|a, b| (a.weight, &a.place).cmp(&(b.weight, &b.place)));
     for breach in &breaches {
         println!("{breach}");
@@ -121,14 +129,17 @@ pub fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Breaches of the pages that people read.
-fn pages_breaches() -> Result<Vec<Breach>> {
+/// Breaches of the pages that people read; `rust` is all Rust files.
+fn pages_breaches(pages: &[TextFile], rust: &[TextFile]) -> Vec<Breach> {
     let root = process::root();
-    let mut pages = files(std::slice::from_ref(&root), &["md"])?;
-    pages.retain(|page| prose::is_page(&page.path));
+    let exists = |path: &str| root.join(path).exists();
     let mut breaches: Vec<Breach> = pages.iter().flat_map(prose::breaches).collect();
-    breaches.extend(links::breaches(&pages, |path| root.join(path).exists()));
-    Ok(breaches)
+    breaches.extend(links::breaches(pages, exists));
+    let tree = citations::Tree::new(rust);
+    // A changelog names files that were there at its time.
+    let present = pages.iter().filter(|page| page.path != "CHANGELOG.md");
+    breaches.extend(present.flat_map(|page| citations::breaches(page, &tree, exists)));
+    breaches
 }
 
 /// All Rust files of a package, in order of path.
