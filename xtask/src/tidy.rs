@@ -16,6 +16,7 @@ mod links;
 mod owners;
 mod prose;
 mod rows;
+mod sections;
 mod source;
 mod words;
 mod writing;
@@ -108,6 +109,7 @@ pub fn run(args: &[String]) -> Result<()> {
     let commands = crate::commands();
     for file in &all {
         breaches.extend(words::breaches(file));
+        breaches.extend(sections::breaches(file));
         breaches.extend(citations::commands(file, &commands));
     }
     let (rust, others): (Vec<TextFile>, Vec<TextFile>) =
