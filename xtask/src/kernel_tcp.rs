@@ -69,8 +69,16 @@ pub fn run(args: &[String]) -> Result<()> {
     let out = out.unwrap_or_else(|| folder.join("target/kernel-runs.txt"));
     std::fs::write(&out, lines).with_context(|| format!("cannot write {}", out.display()))?;
     println!("\nsimulated, compared with these runs:");
-    let test =
-        ["test", "--package", "lowmesh-tcp", "--test", "kernel", "simulated", "--", "--nocapture"];
+    let test = [
+        "test",
+        "--package",
+        "lowmesh-tcp",
+        "--test",
+        "suite",
+        "kernel::simulated",
+        "--",
+        "--nocapture",
+    ];
     let mut compared = process::cargo(&test);
     compared.env("KERNEL_TCP_RUNS", &out);
     process::execute(compared)

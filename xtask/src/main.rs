@@ -46,7 +46,7 @@ const USAGE: &str = "\
 cargo xtask COMMAND
 
   check         formatting and lints   [formatting, build, tests, lints, rustdoc: these only]
-  tidy          direction of dependencies, sizes, names, words, circles, the list of dependencies
+  tidy          direction of dependencies, sizes, names, words, circles, citations, the list of dependencies
   test          everything a push must pass   [--list] [--only STAGE] [--again: also what passed on the same files]
                 [--skip-external: leave out what needs other programs]
   nightly       all stages, in their longest form   [the same]
@@ -73,6 +73,12 @@ cargo xtask COMMAND
   figures       docs/figures from real runs and manifests   [--check] [--results: the table of the built-in scenarios]
   manual        the parts of docs/topics that rows of algorithms make   [--write]
   grenoble      derives the built-in Grenoble table   RAW OUT";
+
+/// The names of the commands in [`USAGE`].
+fn commands() -> std::collections::BTreeSet<&'static str> {
+    let rows = USAGE.lines().filter_map(|line| line.strip_prefix("  "));
+    rows.filter_map(|row| row.split(' ').next()).collect()
+}
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

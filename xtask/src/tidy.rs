@@ -9,12 +9,14 @@ use anyhow::{Context, Result, bail};
 use crate::{gate, metadata, process};
 
 mod circles;
+mod citations;
 mod direction;
 mod ledger;
 mod links;
 mod owners;
 mod prose;
 mod rows;
+mod sections;
 mod snippets;
 mod source;
 mod words;
@@ -104,10 +106,18 @@ pub fn run(args: &[String]) -> Result<()> {
             breaches.extend(writing::std_breaches(&files));
         }
     }
-    for file in files(&[process::root()], &["rs", "md", "toml"])? {
-        breaches.extend(words::breaches(&file));
+    let all = files(&[process::root()], &["rs", "md", "toml"])?;
+    let commands = crate::commands();
+    for file in &all {
+        breaches.extend(words::breaches(file));
+        breaches.extend(sections::breaches(file));
+        breaches.extend(citations::commands(file, &commands));
     }
-    breaches.extend(pages_breaches()?);
+    let (rust, others): (Vec<TextFile>, Vec<TextFile>) =
+        all.into_iter().partition(TextFile::is_rust);
+    let pages: Vec<TextFile> =
+        others.into_iter().filter(|file| prose::is_page(&file.path)).collect();
+    breaches.extend(pages_breaches(&pages, &rust)?);
     if !gate::is_current()? {
         let rule = "its table of stages differs from the list; cargo xtask stages --write mends it";
         breaches.push(Breach::error("CONTRIBUTING.md", rule));
@@ -126,13 +136,16 @@ pub fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Breaches of the pages that people read.
-fn pages_breaches() -> Result<Vec<Breach>> {
+/// Breaches of the pages that people read; `rust` is all Rust files.
+fn pages_breaches(pages: &[TextFile], rust: &[TextFile]) -> Result<Vec<Breach>> {
     let root = process::root();
-    let mut pages = files(std::slice::from_ref(&root), &["md"])?;
-    pages.retain(|page| prose::is_page(&page.path));
+    let exists = |path: &str| root.join(path).exists();
     let mut breaches: Vec<Breach> = pages.iter().flat_map(prose::breaches).collect();
-    breaches.extend(links::breaches(&pages, |path| root.join(path).exists()));
+    breaches.extend(links::breaches(pages, exists));
+    let tree = citations::Tree::new(rust);
+    // A changelog names files that were there at its time.
+    let present = pages.iter().filter(|page| page.path != "CHANGELOG.md");
+    breaches.extend(present.flat_map(|page| citations::breaches(page, &tree, exists)));
     let examples = files(&[root.join("examples")], &["rs", "toml"])?;
     breaches.extend(pages.iter().flat_map(|page| snippets::breaches(page, &examples)));
     Ok(breaches)

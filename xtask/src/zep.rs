@@ -30,7 +30,8 @@ pub fn run(args: &[String]) -> Result<()> {
         bail!("zep takes no argument, but got {unknown:?}");
     }
     let file = std::env::temp_dir().join(format!("lowmesh-zep-{}.pcap", std::process::id()));
-    let mut test = process::cargo(&["test", "--quiet", "-p", "lowmesh-realtime", "--test", "zep"]);
+    let mut test =
+        process::cargo(&["test", "--quiet", "-p", "lowmesh-realtime", "--test", "suite"]);
     test.env("LOWMESH_ZEP_PCAP", &file);
     process::execute(test)?;
     // A failed capture stays for a look with Wireshark.

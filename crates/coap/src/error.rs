@@ -21,7 +21,7 @@ pub enum ConfigError {
     /// A timer that cannot have these numbers.
     #[error("timer: {0}")]
     Timer(ParameterError),
-    /// Over connections TCP controls congestion (RFC 8323 s2.2).
+    /// Over connections TCP controls congestion (RFC 8323 s1).
     #[error("a connection leaves congestion control to TCP")]
     NoCongestionControl,
     /// More destinations with a congestion control of their own than peers are remembered.

@@ -1,4 +1,5 @@
-//! The memory of a process whose cache is filled past its bound, as the system counts it.
+//! The memory of a process whose cache is filled past its bound, as the system counts it. This is a program of its own:
+//! tests that run at the same time would add their memory.
 
 #![cfg(target_os = "linux")]
 

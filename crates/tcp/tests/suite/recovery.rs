@@ -1,12 +1,11 @@
 //! Loss recovery by single events: which segments are lost is given, and what the sender does is counted.
 
-mod pair;
-
 use lowmesh_congestion::window::Phase;
 use lowmesh_tcp::{Input, Profile, SendCounters};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::tcp::{Control, Ends, Header, Segment};
-use pair::{Pair, fast};
+
+use crate::pair::{Pair, fast};
 
 const SACK: Profile = Profile { mss: 512, ..Profile::LINUX };
 const NO_SACK: Profile = Profile { sack: false, ..SACK };

@@ -1,5 +1,4 @@
 //! Two connections over two links in virtual time; segments cross as octets.
-#![allow(dead_code, reason = "each test file uses a part")]
 
 use std::collections::BTreeMap;
 

@@ -4,8 +4,6 @@
 //! out twice; and every request is answered once. `LOWMESH_GROUP_SEQUENCES` sets how many sequences run: 10,000 take
 //! about half a minute.
 
-mod world;
-
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
@@ -13,7 +11,8 @@ use lowmesh_group::RequestId;
 use lowmesh_group::store::Memory;
 use lowmesh_units::Duration;
 use lowmesh_wire::coap::Code;
-use world::{World, address, group_of, uri};
+
+use crate::world::{World, address, group_of, uri};
 
 const NODES: u16 = 5;
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];

@@ -2,8 +2,6 @@
 //! recorded by us: the same acknowledgements at the same times must make it send the same segments, and simulated runs
 //! must take as long as the kernel's.
 
-mod pair;
-
 use std::cmp::Ordering;
 use std::io::Read;
 
@@ -17,7 +15,8 @@ use lowmesh_wire::checksum::pseudo_header_checksum_v4;
 use lowmesh_wire::ipv6::next_header;
 use lowmesh_wire::tcp::{CHECKSUM_OFFSET, Ends, Header, Segment};
 use lowmesh_wired::Loss;
-use pair::{Pair, nb_iot};
+
+use crate::pair::{Pair, nb_iot};
 
 /// Octets of a request and of its answer.
 const REQUEST: usize = 20;
@@ -187,11 +186,11 @@ fn equal(kernel: &[Departure], ours: &[Departure]) -> usize {
 #[test]
 fn new_reno_sends_every_segment_when_the_kernel_did() {
     let recordings: [(&str, &[u8], usize); 5] = [
-        ("2500", include_bytes!("vectors/newreno-2500.txt.gz"), 1),
-        ("28200", include_bytes!("vectors/newreno-28200.txt.gz"), 0),
-        ("14100, 2 % lost", include_bytes!("vectors/newreno-14100-loss-2.txt.gz"), 2),
-        ("14100, bursts", include_bytes!("vectors/newreno-14100-bursts.txt.gz"), 1),
-        ("endless", include_bytes!("vectors/newreno-endless.txt.gz"), 0),
+        ("2500", include_bytes!("../vectors/newreno-2500.txt.gz"), 1),
+        ("28200", include_bytes!("../vectors/newreno-28200.txt.gz"), 0),
+        ("14100, 2 % lost", include_bytes!("../vectors/newreno-14100-loss-2.txt.gz"), 2),
+        ("14100, bursts", include_bytes!("../vectors/newreno-14100-bursts.txt.gz"), 1),
+        ("endless", include_bytes!("../vectors/newreno-endless.txt.gz"), 0),
     ];
     for (name, gz, apart_max) in recordings {
         let (kernel, ours) = replay(gz, &newreno::ROW, false);
@@ -207,10 +206,10 @@ fn new_reno_sends_every_segment_when_the_kernel_did() {
 #[test]
 fn rack_sends_every_segment_and_nearly_all_when_the_kernel_did() {
     let recordings: [(&str, &[u8], usize); 4] = [
-        ("14100, 5 % lost", include_bytes!("vectors/newreno-sack-14100-loss-5.txt.gz"), 0),
-        ("2500, 2 % lost, a", include_bytes!("vectors/newreno-sack-2500-loss-2-a.txt.gz"), 4),
-        ("2500, 2 % lost, b", include_bytes!("vectors/newreno-sack-2500-loss-2-b.txt.gz"), 2),
-        ("2500, 2 % lost, c", include_bytes!("vectors/newreno-sack-2500-loss-2-c.txt.gz"), 26),
+        ("14100, 5 % lost", include_bytes!("../vectors/newreno-sack-14100-loss-5.txt.gz"), 0),
+        ("2500, 2 % lost, a", include_bytes!("../vectors/newreno-sack-2500-loss-2-a.txt.gz"), 4),
+        ("2500, 2 % lost, b", include_bytes!("../vectors/newreno-sack-2500-loss-2-b.txt.gz"), 2),
+        ("2500, 2 % lost, c", include_bytes!("../vectors/newreno-sack-2500-loss-2-c.txt.gz"), 26),
     ];
     for (name, gz, apart_max) in recordings {
         let (kernel, ours) = replay(gz, &newreno::ROW, true);
@@ -224,7 +223,7 @@ fn rack_sends_every_segment_and_nearly_all_when_the_kernel_did() {
 /// The phase of ProbeBW is random, so only Startup has the same times.
 #[test]
 fn bbr_sends_the_same_segments_and_in_startup_when_the_kernel_did() {
-    let (kernel, ours) = replay(include_bytes!("vectors/bbr-14100.txt.gz"), &bbr::ROW, false);
+    let (kernel, ours) = replay(include_bytes!("../vectors/bbr-14100.txt.gz"), &bbr::ROW, false);
     let segments = |departures: &[Departure]| -> Vec<(u32, usize)> {
         departures.iter().map(|(_, sequence, octets)| (*sequence, *octets)).collect()
     };
@@ -264,7 +263,7 @@ fn simulate(
 fn kernel_runs() -> Vec<(String, Vec<f64>)> {
     let text = match std::env::var("KERNEL_TCP_RUNS") {
         Ok(file) => std::fs::read_to_string(file).expect("the file of runs"),
-        Err(_) => include_str!("kernel-runs.txt").to_owned(),
+        Err(_) => include_str!("../kernel-runs.txt").to_owned(),
     };
     let line = |line: &str| {
         let (cell, times) = line.split_once(": ").expect("a cell and its times");

@@ -1,5 +1,4 @@
 //! A manager among nodes that lose messages, restart, fill up and lie, in virtual time.
-#![allow(dead_code, reason = "each test uses a part of the world")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;

@@ -20,9 +20,9 @@ use lowmesh_wire::coap::uri::Scheme;
 use lowmesh_wire::coap::{Code, ContentFormat, OptionNumber};
 use tokio::sync::oneshot;
 
-const AUTHORITY: &[u8] = include_bytes!("tls/ca.pem");
-const CHAIN: &[u8] = include_bytes!("tls/server.pem");
-const KEY: &[u8] = include_bytes!("tls/server.key");
+const AUTHORITY: &[u8] = include_bytes!("../tls/ca.pem");
+const CHAIN: &[u8] = include_bytes!("../tls/server.pem");
+const KEY: &[u8] = include_bytes!("../tls/server.key");
 /// Long requests at once, more octets than the buffers of the system take in both directions.
 const ECHOES: usize = 256;
 

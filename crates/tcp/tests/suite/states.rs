@@ -1,13 +1,12 @@
 //! Opening, closing, peers that vanish, windows that close, and segments from attackers.
 
-mod pair;
-
 use lowmesh_machine::Machine;
 use lowmesh_tcp::params::TIME_WAIT;
 use lowmesh_tcp::{Config, Connection, Ending, Input, Output, Profile, State, reset_for};
 use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
 use lowmesh_wire::tcp::{Control, Ends, Header, Segment};
-use pair::{Pair, fast};
+
+use crate::pair::{Pair, fast};
 
 const SECOND: Instant = Instant::from_secs(1);
 

@@ -1,11 +1,10 @@
 //! Connections at rest: keep-alive, TIME-WAIT that ends early, and numbers out of a secret.
 
-mod pair;
-
 use lowmesh_tcp::{Ending, InitialNumbers, KeepAlive, Profile, State};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::tcp::{Control, Ends, Header, Options, Segment, Timestamps};
-use pair::{Pair, fast};
+
+use crate::pair::{Pair, fast};
 
 const KEEP_ALIVE: Profile = Profile { keep_alive: Some(KeepAlive::LINUX), ..Profile::LINUX };
 const HOUR: u64 = 3_600;

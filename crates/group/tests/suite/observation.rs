@@ -1,10 +1,9 @@
 //! Observations of entities: results that change, conditions, members that cannot be observed or that end.
 
-mod world;
-
 use lowmesh_units::Duration;
 use lowmesh_wire::coap::Code;
-use world::{World, address, uri};
+
+use crate::world::{World, address, uri};
 
 /// A world with an entity of all nodes, whose sensors can be observed.
 fn room(seed: u64, nodes: u16, more: &str) -> World {

@@ -1,12 +1,11 @@
 //! Transfers between two machines over bad links: every octet arrives once and in order.
 
-mod pair;
-
 use lowmesh_congestion::Window;
 use lowmesh_registry::Algorithm;
 use lowmesh_tcp::{Ending, Profile, State};
 use lowmesh_units::Instant;
-use pair::{Pair, fast, nb_iot};
+
+use crate::pair::{Pair, fast, nb_iot};
 
 fn octets(seed: u64, count: usize) -> Vec<u8> {
     (0..count as u64).map(|i| (i.wrapping_mul(31).wrapping_add(seed * 7) % 251) as u8).collect()

@@ -11,9 +11,9 @@ use lowmesh_wire::coap::uri::{Scheme, Uri};
 use lowmesh_wire::coap::{Code, Token};
 
 /// An authority and a server that it has certified, for localhost and until 2126. Made for these tests only.
-const AUTHORITY: &[u8] = include_bytes!("tls/ca.pem");
-const CHAIN: &[u8] = include_bytes!("tls/server.pem");
-const KEY: &[u8] = include_bytes!("tls/server.key");
+const AUTHORITY: &[u8] = include_bytes!("../tls/ca.pem");
+const CHAIN: &[u8] = include_bytes!("../tls/server.pem");
+const KEY: &[u8] = include_bytes!("../tls/server.key");
 
 fn server_tls() -> TlsServer {
     TlsServer::new(CHAIN, KEY).expect("our own")

@@ -1,12 +1,11 @@
 //! Entities from their creation to their end: what clients get, and what members see.
 
-mod world;
-
 use lowmesh_group::params::{CHECK_MAX, MEMBERS_MAX};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{Code, ContentFormat, Kind, Message, MessageId, OptionNumber};
 use lowmesh_wire::problem_details::ProblemDetails;
-use world::{World, address, group_of, uri};
+
+use crate::world::{World, address, group_of, uri};
 
 fn document(name: &str, nodes: &[u16], more: &str) -> String {
     let members: Vec<String> = nodes.iter().map(|node| format!("{:?}", uri(*node))).collect();

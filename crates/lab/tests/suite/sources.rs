@@ -1,7 +1,7 @@
 //! The hash that identifies a build: the sources that count, and its independence of the machine.
 
-#[path = "../build/sources/mod.rs"]
-mod sources;
+#[path = "../../build/sources/mod.rs"]
+mod build;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -83,7 +83,7 @@ impl Tree {
     }
 
     fn id(&self) -> String {
-        sources::of(&self.lab()).unwrap_or_else(|why| panic!("{why}")).id
+        build::of(&self.lab()).unwrap_or_else(|why| panic!("{why}")).id
     }
 
     /// Whether `change` changes the id of the sources.
@@ -204,7 +204,7 @@ fn a_package_of_a_registry_counts_by_its_own_files_and_the_versions_that_it_name
 #[test]
 fn sources_that_cannot_be_hashed_are_named() {
     let tree = Tree::new("wrong");
-    let error = |tree: &Tree| sources::of(&tree.lab()).expect_err("it is wrong");
+    let error = |tree: &Tree| build::of(&tree.lab()).expect_err("it is wrong");
     tree.edit("Cargo.lock", "source = \"registry\"\nchecksum = \"bb\"", "");
     assert!(error(&tree).contains("numbers 1.0.0 has no source"), "{}", error(&tree));
     tree.edit("Cargo.toml", "air =", "water =");
@@ -212,8 +212,8 @@ fn sources_that_cannot_be_hashed_are_named() {
 }
 
 /// The sources of this library.
-fn own() -> sources::Sources {
-    sources::of(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap_or_else(|why| panic!("{why}"))
+fn own() -> build::Sources {
+    build::of(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap_or_else(|why| panic!("{why}"))
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn no_module_that_counts_uses_one_that_does_not() {
         for line in code {
             let words: Vec<&str> =
                 line.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).collect();
-            for reader in sources::READERS {
+            for reader in build::READERS {
                 let (path, inner) = (format!("{reader}::"), format!("::{reader}"));
                 let uses = |word: &&str| word.starts_with(&path) || word.contains(&inner);
                 assert!(!words.iter().any(uses), "{place}: {line}");

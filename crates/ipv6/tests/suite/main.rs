@@ -1,0 +1,3 @@
+//! Fragmentation and compression together.
+
+mod end_to_end;

@@ -1,0 +1,6 @@
+//! Clients and servers on loopback, over every transport and over paths that lose.
+
+mod client;
+mod coap_line;
+mod coap_udp;
+mod lossy;

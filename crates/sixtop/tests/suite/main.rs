@@ -1,0 +1,4 @@
+//! Scheduling functions from outside: the rules for each row, and two nodes that negotiate cells.
+
+mod conformance;
+mod negotiation;

@@ -1,0 +1,3 @@
+//! The public interface of a node.
+
+mod coap_port;
