@@ -1,8 +1,6 @@
 //! What cannot be run is refused before anything is written: one error that says where, exit code 2.
 
-mod folder;
-
-use folder::{Folder, lowmesh, stderr, stdout};
+use crate::folder::{Folder, lowmesh, stderr, stdout};
 
 /// Runs `scenario` with every sink there is; returns the error without the folder's path.
 fn refused(folder: &Folder, scenario: &str, sets: &[&str]) -> String {

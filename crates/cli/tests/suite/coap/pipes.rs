@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::server::Server;
+use super::server::Server;
 
 /// Waits for a command that ends within so long; its exit code.
 fn ends_within(child: &mut Child, limit: Duration) -> Option<i32> {

@@ -2,7 +2,7 @@
 
 use std::net::UdpSocket;
 
-use crate::server::{Server, lowmesh, stderr};
+use super::server::{Server, lowmesh, stderr};
 
 fn lines(args: &[&str]) -> Vec<String> {
     let ended = lowmesh(args);

@@ -5,5 +5,3 @@ mod exchanges;
 mod nodes;
 mod pings;
 mod relay;
-#[path = "../served/mod.rs"]
-mod served;

@@ -11,7 +11,7 @@ use lowmesh_net::oscore::{Contexts, Plain};
 use lowmesh_net::server::{Handler, Limits, Server};
 use lowmesh_wire::coap::Code;
 
-use crate::server::{lowmesh, stderr};
+use super::server::{lowmesh, stderr};
 
 /// A folder that goes with the test.
 struct Folder(PathBuf);

@@ -1,5 +1,4 @@
 //! The files that `lowmesh serve` gives and takes: tags without reading, rights, links, and what is no file.
-#![cfg(unix)]
 
 use std::fs;
 use std::io::Write as _;
@@ -9,8 +8,6 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::served::{Folder, Server, lowmesh};
-
-mod served;
 
 /// Longer than the 4 MiB that are served, and without any octet on the disk.
 const SPARSE_LEN: u64 = 3 << 30;

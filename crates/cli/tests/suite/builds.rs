@@ -3,12 +3,10 @@
 //! The other build is made up: its folder in the store is that of this one, renamed. `cargo xtask stale-store` has two
 //! programs that are really built from different sources.
 
-mod folder;
-
 use std::fs;
 use std::path::Path;
 
-use folder::{
+use crate::folder::{
     Folder, build_id, line_of_three, lowmesh, run_files, short_build_id, stderr, stdout, succeed,
 };
 

@@ -4,13 +4,11 @@ use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use folder::{Folder, stderr, stdout, succeed};
 use lowmesh_oscore::Header;
 use lowmesh_wire::coap::{Code, Message, OptionNumber};
-use served::{Server, lowmesh};
 
-mod folder;
-mod served;
+use crate::folder::{Folder, stderr, stdout, succeed};
+use crate::served::{Server, lowmesh};
 
 /// Longer than a server on loopback needs for an answer.
 const ANSWER: Duration = Duration::from_secs(5);

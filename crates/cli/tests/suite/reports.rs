@@ -1,8 +1,6 @@
 //! `--report` through the built command.
 
-mod folder;
-
-use folder::{Folder, line_of_three, lowmesh, stderr};
+use crate::folder::{Folder, line_of_three, lowmesh, stderr};
 
 #[test]
 fn a_report_is_a_page_and_its_figures_and_twice_the_same() {

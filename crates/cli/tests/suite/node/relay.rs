@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use lowmesh_realtime::zep::{Content, Datagram};
 
-use crate::nodes::ports;
+use super::nodes::ports;
 
 /// Passes frames between two ports.
 pub struct Relay {

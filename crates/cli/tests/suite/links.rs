@@ -1,8 +1,6 @@
 //! A list of links to results and a report, in one command.
 
-mod folder;
-
-use folder::{Folder, lowmesh, stderr, succeed};
+use crate::folder::{Folder, lowmesh, stderr, succeed};
 
 /// Settings of a short run.
 const SHORT: [&str; 10] = [

@@ -1,5 +1,4 @@
 //! A folder of a test's own, a small scenario to put in it, and the built command.
-#![allow(dead_code, reason = "each file of tests uses what it needs")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::nodes::{PEER, Peer, command, stderr};
-use crate::relay::Relay;
+use super::nodes::{PEER, Peer, command, stderr};
+use super::relay::Relay;
 use crate::served::ends_within;
 
 fn stdout(output: &std::process::Output) -> String {

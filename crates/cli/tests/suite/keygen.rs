@@ -1,13 +1,10 @@
 //! `lowmesh keygen`: our server and our client take what it makes.
 
-mod folder;
-mod served;
-
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use folder::{Folder, stderr, stdout, succeed};
-use served::{Server, lowmesh};
+use crate::folder::{Folder, stderr, stdout, succeed};
+use crate::served::{Server, lowmesh};
 
 fn mode(file: &str) -> u32 {
     Path::new(file).metadata().expect("it was made").permissions().mode() & 0o777

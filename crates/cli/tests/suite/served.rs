@@ -1,5 +1,4 @@
 //! A server that is started, asked and ended, and a folder that it serves.
-#![allow(dead_code, reason = "each file of tests uses what it needs")]
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::PathBuf;

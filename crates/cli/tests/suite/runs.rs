@@ -1,8 +1,6 @@
 //! Runs of small scenarios through the built command: what they print, and that it does not depend on how.
 
-mod folder;
-
-use folder::{Folder, line_of_three, lowmesh, stderr, stdout};
+use crate::folder::{Folder, line_of_three, lowmesh, stderr, stdout};
 
 /// Two nodes in reach of each other, and one 10 km away.
 const FAR: &str = r#"

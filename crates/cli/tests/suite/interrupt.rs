@@ -1,12 +1,10 @@
 //! Ctrl-C during a sweep: what is kept, and that the command it names continues.
 
-mod folder;
-
 use std::io::Read as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use folder::{Folder, line_of_three, short_build_id, stderr, stdout};
+use crate::folder::{Folder, line_of_three, short_build_id, stderr, stdout};
 
 const SWEEP: &str = "[sweep]\n\"mac.retries\" = [3, 5, 7]\n";
 
@@ -21,7 +19,7 @@ fn an_interrupted_sweep_says_what_is_kept_and_how_to_continue() {
     // As soon as one run is stored, the command is interrupted.
     let build = std::path::Path::new(&store).join(short_build_id());
     for _ in 0..3000 {
-        if build.is_dir() && !folder::run_files(&build).is_empty() {
+        if build.is_dir() && !crate::folder::run_files(&build).is_empty() {
             break;
         }
         std::thread::sleep(Duration::from_millis(10));

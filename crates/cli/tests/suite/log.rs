@@ -1,13 +1,10 @@
 //! `--log`: what it says about each request, and what happens when nobody reads it.
-#![cfg(unix)]
 
 use std::io::BufRead as _;
 use std::net::UdpSocket;
 use std::time::Duration;
 
 use crate::served::{Folder, Server};
-
-mod served;
 
 /// The next line on the server's stderr.
 fn line(server: &mut Server) -> String {
@@ -44,7 +41,7 @@ fn a_file_has_an_object_a_request_of_any_transport() {
     let mut server = Server::start(&["--demo", &file, "--json"]);
     server.get("/hello");
     let tcp = server.uri("coap+tcp", "/time");
-    let observed = served::lowmesh(&["observe", &tcp, "--count", "1"]);
+    let observed = crate::served::lowmesh(&["observe", &tcp, "--count", "1"]);
     assert_eq!(observed.status.code(), Some(0));
     server.signal("INT");
     assert_eq!(server.ends_within(Duration::from_secs(4)), 0);
@@ -66,7 +63,7 @@ fn a_proxy_logs_the_target() {
     let origin = Server::demo();
     let mut proxy = Server::start_as("proxy", &["--log", "--allow-target", "127.0.0.0/8"]);
     let target = origin.uri("coap", "/hello");
-    let ended = served::lowmesh(&["get", "-P", &proxy.uri("coap", ""), &target]);
+    let ended = crate::served::lowmesh(&["get", "-P", &proxy.uri("coap", ""), &target]);
     assert_eq!(ended.stdout, b"hello world");
     let told = line(&mut proxy);
     assert!(told.contains(&format!(" GET {target} 2.05 ")), "{told}");
@@ -104,7 +101,7 @@ fn a_log_that_cannot_be_written_is_refused_at_the_start() {
         (&["serve", "--demo", "--log=/no/such/folder/log"][..], "/no/such/folder/log"),
         (&["serve", "--demo", "--json"], "--log"),
     ] {
-        let ended = served::lowmesh(&[args, &["-p", "0", "-a", "127.0.0.1"]].concat());
+        let ended = crate::served::lowmesh(&[args, &["-p", "0", "-a", "127.0.0.1"]].concat());
         let stderr = String::from_utf8_lossy(&ended.stderr);
         assert_eq!(ended.status.code(), Some(2), "{stderr}");
         assert!(stderr.contains(told), "{stderr}");

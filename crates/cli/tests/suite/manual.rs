@@ -1,8 +1,6 @@
 //! `lowmesh completions` and `lowmesh man`: every verb is in both.
 
-mod folder;
-
-use folder::{Folder, lowmesh, stderr, stdout};
+use crate::folder::{Folder, lowmesh, stderr, stdout};
 
 /// The verbs that the command itself lists.
 fn verbs() -> Vec<String> {
@@ -139,7 +137,7 @@ fn help_and_lists_fit_80_columns() {
 
 #[test]
 fn the_manual_lists_every_exit_status() {
-    let manual = include_str!("../../../docs/topics/results.md");
+    let manual = include_str!("../../../../docs/topics/results.md");
     let help = stdout(&lowmesh(&["--help"]));
     let (_, exits) = help.split_once("\nEXIT STATUS\n").expect("a list");
     for line in exits.lines().take_while(|line| !line.is_empty()) {

@@ -6,9 +6,9 @@ use lowmesh_net::clock::Clock;
 use lowmesh_units::Instant;
 use serde_json::Value;
 
-use crate::captures::{Captured, read};
-use crate::nodes::{PEER, Peer, stderr};
-use crate::relay::Relay;
+use super::captures::{Captured, read};
+use super::nodes::{PEER, Peer, stderr};
+use super::relay::Relay;
 use crate::served::Folder;
 
 /// The sum of some numbers of a group of counters; what is not there is 0.

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Stdio};
 
-use crate::server::{Server, lowmesh, stderr};
+use super::server::{Server, lowmesh, stderr};
 
 /// The numbers that came, one a line.
 fn numbers(stdout: &[u8]) -> Vec<u32> {

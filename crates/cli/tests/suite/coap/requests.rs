@@ -1,6 +1,6 @@
 //! The verbs of CoAP against a server of ours on loopback: what is printed where, and the code they end with.
 
-use crate::server::{Server, lowmesh, stderr};
+use super::server::{Server, lowmesh, stderr};
 
 #[test]
 fn every_method_reaches_the_server_with_its_payload() {

@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use crate::served::{Folder, Server, lowmesh};
 
-mod served;
-
 /// Members that serve a reading each, and the manager that asks them.
 struct Building {
     _folders: Vec<Folder>,

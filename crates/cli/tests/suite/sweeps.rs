@@ -1,13 +1,13 @@
 //! Sweeps through the built command: runs that are kept, lost, shared out and joined, always to the same bytes.
 
-mod folder;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use folder::{Folder, line_of_three, lowmesh, run_files, short_build_id, stderr, stdout, succeed};
+use crate::folder::{
+    Folder, line_of_three, lowmesh, run_files, short_build_id, stderr, stdout, succeed,
+};
 
 /// Four points.
 const SWEEP: &str = r#"[sweep]

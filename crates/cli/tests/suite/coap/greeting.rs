@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-use crate::server::{lowmesh, stderr};
+use super::server::{lowmesh, stderr};
 
 /// Takes one connection and does something with it; the address where.
 fn listen(act: impl FnOnce(TcpStream) + Send + 'static) -> SocketAddr {

@@ -1,8 +1,6 @@
 //! What the built command prints where, and the code it ends with.
 
-mod folder;
-
-use folder::{lowmesh, stderr, stdout};
+use crate::folder::{lowmesh, stderr, stdout};
 
 #[test]
 fn listing_scenarios_ends_with_0() {

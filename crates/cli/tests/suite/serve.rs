@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use crate::served::{Folder, Server, lowmesh};
 
-mod served;
-
 /// An authority and a server that it has certified, for localhost. Made for tests only.
 const TLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../net/tests/tls");
 
