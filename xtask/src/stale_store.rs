@@ -33,7 +33,7 @@ const AFTER: &str = "pub const ACK_RANDOM_FACTOR: f64 = 1.25;";
 
 /// Three nodes in a line: two points of two runs, with losses, take a second.
 const SWEEP: &[&str] = &[
-    "crates/cli/tests/folder/line-3.toml",
+    "crates/cli/tests/suite/folder/line-3.toml",
     "--seeds",
     "2",
     "--set",
