@@ -210,7 +210,9 @@ fn a_manager_asks_members_with_a_group_file() {
     let at = manager.uri("coap", "");
     succeed(&["groups", "create", "temp", &uris[0], &uris[1], "-m", &at]);
     let (answer, _) = succeed(&["groups", "query", "temp", "-m", &at]);
-    assert_eq!(answer.matches("20").count(), 2, "{answer}");
+    // Ports of members can have any digits.
+    let values = answer.lines().filter(|line| line.trim_end().ends_with("  20"));
+    assert_eq!(values.count(), 2, "{answer}");
 }
 
 #[test]
