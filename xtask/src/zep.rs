@@ -7,7 +7,7 @@ use std::fs;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::{capture, process};
+use crate::{capture, check, process, product};
 
 /// What tshark must be told: the protocol of the port.
 const PREFERENCES: &[&str] = &["-d", "udp.port==17754,zep"];
@@ -21,6 +21,9 @@ const COLUMNS: &[&str] = &[
     "6lowpan.rfrag.ack_bitmask",
 ];
 
+/// The test of `lowmesh-realtime` that leaves a capture.
+const CONVERSATION: &str = "requests_and_datagrams_go_over_a_forwarder_and_come_back_in_three_ways";
+
 /// What must occur at least once.
 const WANTED: &[&str] = &["zep", "wpan", "6lowpan", "coap", "echo"];
 
@@ -30,8 +33,9 @@ pub fn run(args: &[String]) -> Result<()> {
         bail!("zep takes no argument, but got {unknown:?}");
     }
     let file = std::env::temp_dir().join(format!("lowmesh-zep-{}.pcap", std::process::id()));
-    let mut test =
-        process::cargo(&["test", "--quiet", "-p", "lowmesh-realtime", "--test", "suite"]);
+    let mut test = process::cargo(&["test", "--quiet", "--profile", product::PROFILE]);
+    // As the gate builds it: with other features cargo would compile half of the workspace again.
+    test.args(["--workspace", "--test", "suite"]).args(check::FEATURES).arg(CONVERSATION);
     test.env("LOWMESH_ZEP_PCAP", &file);
     process::execute(test)?;
     // A failed capture stays for a look with Wireshark.

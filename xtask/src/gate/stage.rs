@@ -109,10 +109,21 @@ pub const STAGES: &[Stage] = &[
     },
     Stage {
         name: "tests",
-        proves: "every test of every crate passes",
+        proves: "the tests of all crates pass",
         args: &["check", "tests"],
         needs: Needs::Build,
         cores: ALL,
+        ..PUSH
+    },
+    Stage {
+        name: "long-tests",
+        proves: "tests that take minutes pass: error rates of verdicts, the trace of Grenoble, floods of fragments",
+        args: &["check", "long-tests"],
+        when: When::Reached(Reach {
+            crates: &["lab", "realtime"],
+            paths: &[".config/nextest.toml", "crates/lab/tests", "crates/realtime/tests"],
+        }),
+        needs: Needs::Build,
         ..PUSH
     },
     Stage {

@@ -2,9 +2,9 @@
 
 #[allow(dead_code, reason = "the build script alone asks for its own process")]
 #[path = "../../build/locked.rs"]
-mod locked;
+mod build;
 
-use locked::{ignores_lock, own_id};
+use build::{ignores_lock, own_id};
 
 fn ignores(line: &str) -> bool {
     ignores_lock(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
