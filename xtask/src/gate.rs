@@ -98,7 +98,7 @@ pub fn run(gate: Gate, args: &[String]) -> Result<()> {
         }
     }
     let running: Vec<&Planned> = plan.iter().filter(|one| one.skipped.is_none()).collect();
-    let commands: Vec<(&Stage, Command)> = running
+    let commands: Vec<(&'static Stage, Command)> = running
         .iter()
         .map(|one| Ok((one.stage, command(one.stage, gate)?)))
         .collect::<Result<_>>()?;

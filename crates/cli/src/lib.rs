@@ -1,6 +1,6 @@
 //! The lowmesh command: reads the command line, calls one verb, turns its result into an exit code.
 //!
-//! Data goes to stdout, everything else to stderr. [`exit`] has the exit codes. The program `src/main.rs` only calls
+//! Data goes to stdout, everything else to stderr. `exit` has the exit codes. The program `src/main.rs` only calls
 //! [`main`]: cargo compiles a library while its dependencies are still being optimised, and a program only after that.
 
 mod answer;

@@ -13,7 +13,7 @@ use crate::target::Authority;
 /// An event that a manager handles.
 #[derive(Debug)]
 pub enum Input {
-    /// A client asks. It gets one [`Output::Respond`].
+    /// A client asks. It gets one [`Output::Respond`](crate::output::Output::Respond).
     Request {
         /// The name of the request.
         request: RequestId,
@@ -68,6 +68,6 @@ pub enum Input {
         /// The route.
         path: Path,
     },
-    /// The time of [`Machine::next_deadline`] has come.
+    /// The time of [`Machine::next_deadline`](lowmesh_machine::Machine::next_deadline) has come.
     Deadline,
 }

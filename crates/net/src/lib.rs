@@ -8,7 +8,7 @@
 //! | [`server`] | resources as functions, over all transports at once |
 //! | [`udp`], [`multicast`] | the socket under it, and its groups |
 //! | [`dtls`] | sessions with pre-shared keys |
-//! | [`mod@line`] | one connection for CoAP: TCP, TLS, WebSockets |
+//! | [`stream_transport`] | one connection for CoAP: TCP, TLS, WebSockets |
 //! | [`stream`], [`tls`], [`websocket`] | what a connection is made of |
 //! | [`oscore`] | a security context and its file |
 //! | [`proxy`] | a proxy between all of these |

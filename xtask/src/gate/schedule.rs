@@ -26,18 +26,18 @@ const HEARTBEAT: Duration = Duration::from_secs(60);
 const LINES: [usize; 2] = [2, 400];
 
 /// A stage that runs.
-struct Running<'a> {
-    stage: &'a Stage,
+struct Running {
+    stage: &'static Stage,
     child: Child,
     log: PathBuf,
     clock: Stopwatch,
 }
 
 /// Runs the commands of stages, and returns their times; `passed` sees each stage that has passed.
-pub fn run<'a>(
-    commands: Vec<(&'a Stage, Command)>,
+pub fn run(
+    commands: Vec<(&'static Stage, Command)>,
     mut passed: impl FnMut(&Stage, Duration) -> Result<()>,
-) -> Result<Vec<(&'a Stage, Duration)>> {
+) -> Result<Vec<(&'static Stage, Duration)>> {
     let folder = product::target()?.join("gate");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let processors = thread::available_parallelism().map_or(1, usize::from);
@@ -110,7 +110,7 @@ fn next(waiting: &[(&Stage, Command)], running: &[Running], processors: usize) -
     None
 }
 
-fn start<'a>(stage: &'a Stage, mut command: Command, folder: &Path) -> Result<Running<'a>> {
+fn start(stage: &'static Stage, mut command: Command, folder: &Path) -> Result<Running> {
     let log = folder.join(format!("{}.log", stage.name));
     let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
     let both = file.try_clone().context("a file has two writers")?;
@@ -125,7 +125,7 @@ fn start<'a>(stage: &'a Stage, mut command: Command, folder: &Path) -> Result<Ru
 }
 
 /// Removes and returns the stages that have ended.
-fn take_ended<'a>(running: &mut Vec<Running<'a>>) -> Result<Vec<Running<'a>>> {
+fn take_ended(running: &mut Vec<Running>) -> Result<Vec<Running>> {
     let (mut ended, mut at) = (Vec::new(), 0);
     while at < running.len() {
         if running[at].child.try_wait()?.is_some() {
@@ -164,9 +164,9 @@ mod tests {
         }
     }
 
-    const QUICK: Stage = stage("schedule-quick", 1, Needs::Nothing);
-    const WIDE: Stage = stage("schedule-wide", usize::MAX, Needs::Quick);
-    const WAITS: Stage = stage("schedule-waits", 0, Needs::Quick);
+    static QUICK: Stage = stage("schedule-quick", 1, Needs::Nothing);
+    static WIDE: Stage = stage("schedule-wide", usize::MAX, Needs::Quick);
+    static WAITS: Stage = stage("schedule-waits", 0, Needs::Quick);
 
     fn shell(script: &str) -> Command {
         process::command("sh", &["-c", script])
@@ -192,7 +192,11 @@ mod tests {
     fn a_stage_that_fails_ends_the_gate_with_its_output() {
         let mut seen = Vec::new();
         let all = vec![(&QUICK, shell("exit 3")), (&WIDE, shell("echo late"))];
-        let error = run(all, |stage, _| Ok(seen.push(stage.name))).expect_err("it fails");
+        let passed = |stage: &Stage, _| {
+            seen.push(stage.name);
+            Ok(())
+        };
+        let error = run(all, passed).expect_err("it fails");
         assert!(error.to_string().contains("schedule-quick failed"), "{error}");
         assert_eq!(seen, [""; 0]);
         let all = vec![(&WIDE, shell("echo wide")), (&QUICK, shell("echo quick"))];

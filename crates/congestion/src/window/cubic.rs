@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Windows in these formulas count messages. Senders with summaries of acknowledgements (TCP) leave slow start by HyStart
-//! of Linux ([`super::hystart`]) before a loss; it is the ancestor of HyStart++ (RFC 9406).
+//! of Linux (`hystart`) before a loss; it is the ancestor of HyStart++ (RFC 9406).
 
 use alloc::boxed::Box;
 

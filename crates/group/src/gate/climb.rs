@@ -17,7 +17,7 @@
 //!
 //! What a window costs includes its losses and its queues, whatever their cause: a MAC with few queues, interference, or
 //! cells of a schedule. So the gate needs no model of the mesh. After each trial without a gain
-//! the next trial comes later, up to [`TRIAL_INTERVAL_MAX`] epochs.
+//! the next trial comes later, up to `TRIAL_INTERVAL_MAX` epochs.
 
 use alloc::boxed::Box;
 use alloc::vec;

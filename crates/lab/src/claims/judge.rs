@@ -16,9 +16,9 @@
 //! A comparison holds if its whole interval lies within the allowed values, fails if no part of it does, and is unclear
 //! otherwise: a wide interval shows nothing. `similar` therefore amounts to two one-sided tests (TOST).
 //!
-//! A test requires that a share of its comparisons is true: all by default, one for `exists`. [`chance`](super::chance)
+//! A test requires that a share of its comparisons is true: all by default, one for `exists`. `chance`
 //! defines how wide the intervals of many comparisons are. Two ops do not compare means: `monotone_inc` uses the rank
-//! correlation with an axis ([`trend`]), and `same_orderings` the verdicts of other claims ([`orderings`]).
+//! correlation with an axis (`trend`), and `same_orderings` the verdicts of other claims (`orderings`).
 //!
 //! A claim is reproduced if all its tests hold, not reproduced if one fails, and undecided otherwise.
 

@@ -10,7 +10,7 @@
 //! ```
 //! One model judges all claims: [`judge`]. A probe drives the code to check a claim about the numbers and rules of an
 //! algorithm ([`probe`]). Simulations check a claim about results, and may compare it with measured data instead of a
-//! number ([`reference`]).
+//! number ([`mod@reference`]).
 
 mod answer;
 mod chance;

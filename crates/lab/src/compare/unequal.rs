@@ -2,7 +2,7 @@
 //! `schedule.function`, for example, also compares slotframe lengths unless these are set.
 //!
 //! A choice (see [`CHOICES`]) decides which keys its section has. The same quantity can differ between two choices, since
-//! each has its own default: under one key, or under a key of each choice ([`QUANTITIES`]). Such a quantity is reported
+//! each has its own default: under one key, or under a key of each choice (`QUANTITIES`). Such a quantity is reported
 //! unless it was swept or all its values were set.
 
 use std::collections::BTreeMap;

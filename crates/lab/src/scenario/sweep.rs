@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Every point of the sweep is read as a whole scenario with all checks, so an error about a swept value names
-//! the line of the sweep that holds it. Ranges are in [`super::range`].
+//! the line of the sweep that holds it. Ranges are in `range`.
 
 use std::collections::BTreeMap;
 

@@ -75,7 +75,7 @@ pub struct Config {
     pub queue_frames_max: usize,
     /// How frames wait.
     pub access: Access,
-    /// Whether neighbours share the queue ([`super::turns`]); else it is one line, first come, first served.
+    /// Whether neighbours share the queue (`turns`); else it is one line, first come, first served.
     pub shares_queue: bool,
     /// Copies after the first: macMaxFrameRetries.
     pub retries_max: u8,

@@ -1,4 +1,4 @@
-//! What every [`SchedulingFunction`](super::SchedulingFunction) must keep, as a check that its author calls in a test.
+//! What every [`SchedulingFunction`] must keep, as a check that its author calls in a test.
 //!
 //! The same check runs over all functions of this crate.
 
