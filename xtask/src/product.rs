@@ -38,17 +38,10 @@ pub fn path() -> Result<PathBuf> {
     Ok(target()?.join(PROFILE).join(NAME))
 }
 
-/// Builds the command as `cargo install` does in README.md: for what measures speed.
+/// Builds the command as `cargo install` does: for what measures speed.
 pub fn optimised() -> Result<PathBuf> {
-    process::execute(process::cargo(&[
-        "build",
-        "--quiet",
-        "--profile",
-        "dist",
-        "--package",
-        "lowmesh",
-    ]))?;
-    Ok(target()?.join("dist").join(NAME))
+    process::execute(process::cargo(&["build", "--quiet", "--release", "--package", "lowmesh"]))?;
+    Ok(target()?.join("release").join(NAME))
 }
 
 /// The folder of everything that cargo builds.

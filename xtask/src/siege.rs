@@ -117,7 +117,7 @@ pub fn run(args: &[String]) -> Result<()> {
         Some(binary) => {
             fs::canonicalize(binary).with_context(|| format!("{}", binary.display()))?
         }
-        None => product::build()?,
+        None => product::optimised()?,
     };
     let seed = options.seed.unwrap_or(SEED);
     eprintln!("siege: seed {seed}; --seed {seed} repeats it");
