@@ -184,6 +184,7 @@ fn seed() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tidy;
 
     fn skipped(gate: Gate, options: &Options, record: &Record, name: &str) -> Option<String> {
         let plan = plan(gate, options, record).expect("readable");
@@ -238,6 +239,17 @@ mod tests {
         assert!(skipped(Gate::Push, &only, &record, "tests").is_some());
         let inside = options(&words("--skip-external")).expect("a flag");
         assert!(skipped(Gate::Push, &inside, &record, "interop").is_some());
+    }
+
+    #[test]
+    fn every_device_crate_reaches_the_stage_that_compiles_it_for_a_device() {
+        let packages = metadata::packages().expect("a workspace");
+        let stage = STAGES.iter().find(|stage| stage.name == "no-std").expect("a stage");
+        let reach = stage.reach().expect("changes make it run");
+        let folders = reach::closure(reach.crates, &packages).expect("crates");
+        for package in packages.iter().filter(|package| tidy::is_for_devices(&package.name)) {
+            assert!(folders.contains(&package.folder), "{}", package.name);
+        }
     }
 
     #[test]

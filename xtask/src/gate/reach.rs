@@ -13,7 +13,8 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::metadata::Package;
 use crate::process;
 
-/// Where changes reach a stage.
+/// Where changes reach a stage. Whatever a stage reads beside its own source must be here: a file that is missing lets the
+/// gate leave out a stage that would fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reach {
     /// Crates of the workspace, each with all that it depends on.
@@ -22,8 +23,14 @@ pub struct Reach {
     pub paths: &'static [&'static str],
 }
 
-/// Files that reach every stage: versions and profiles.
-const ALWAYS: [&str; 3] = ["Cargo.lock", "Cargo.toml", ".cargo/config.toml"];
+/// Files that reach every stage: versions, profiles, and how a stage starts programs.
+const ALWAYS: [&str; 5] = [
+    "Cargo.lock",
+    "Cargo.toml",
+    ".cargo/config.toml",
+    "xtask/src/process.rs",
+    "xtask/src/product.rs",
+];
 
 /// Folders of a package that no program is built from.
 const TESTS: [&str; 4] = ["benches", "examples", "proptest-regressions", "tests"];
@@ -59,7 +66,7 @@ pub fn digest(reach: Reach, command: &str, packages: &[Package]) -> Result<Strin
 }
 
 /// The folders of these crates and of all crates of the workspace that they depend on.
-fn closure(names: &[&str], packages: &[Package]) -> Result<BTreeSet<PathBuf>> {
+pub fn closure(names: &[&str], packages: &[Package]) -> Result<BTreeSet<PathBuf>> {
     let mut waiting: Vec<&str> = names.to_vec();
     let (mut seen, mut folders) = (BTreeSet::new(), BTreeSet::new());
     while let Some(name) = waiting.pop() {

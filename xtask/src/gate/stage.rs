@@ -67,13 +67,11 @@ pub const BUILD: &str = "build";
 pub const ALL: usize = usize::MAX;
 
 /// Everything that a run of the simulator can depend on.
-const RUNS: Reach = Reach { crates: &["lab"], paths: &["xtask/src/product.rs"] };
+const RUNS: Reach = Reach { crates: &["lab"], paths: &[] };
 
 /// Everything that a program on sockets can depend on.
-const SOCKETS: Reach = Reach {
-    crates: &["gateway", "net"],
-    paths: &["crates/cli/src", "crates/cli/Cargo.toml", "xtask/src/product.rs"],
-};
+const SOCKETS: Reach =
+    Reach { crates: &["gateway", "net"], paths: &["crates/cli/src", "crates/cli/Cargo.toml"] };
 
 /// All stages, those that fail fast first.
 pub const STAGES: &[Stage] = &[
@@ -121,7 +119,12 @@ pub const STAGES: &[Stage] = &[
         args: &["check", "long-tests"],
         when: When::Reached(Reach {
             crates: &["lab", "realtime"],
-            paths: &[".config/nextest.toml", "crates/lab/tests", "crates/realtime/tests"],
+            paths: &[
+                ".config/nextest.toml",
+                "crates/lab/src/claims/judge",
+                "crates/lab/tests",
+                "crates/realtime/tests",
+            ],
         }),
         needs: Needs::Build,
         ..PUSH
@@ -184,7 +187,10 @@ pub const STAGES: &[Stage] = &[
         name: "no-std",
         proves: "device crates compile for a Cortex-M4",
         args: &["no-std"],
-        when: When::Reached(Reach { crates: &["stack"], paths: &["xtask/src/tidy/direction.rs"] }),
+        when: When::Reached(Reach {
+            crates: &["group", "stack", "wired"],
+            paths: &["xtask/src/tidy/direction.rs"],
+        }),
         needs: Needs::Build,
         cores: ALL,
         ..PUSH
@@ -202,7 +208,7 @@ pub const STAGES: &[Stage] = &[
         name: "reproductions",
         proves: "the quick reproductions give the recorded traces",
         args: &["traces", "--reproductions"],
-        when: When::Reached(RUNS),
+        when: When::Reached(Reach { paths: &["xtask/traces.txt"], ..RUNS }),
         needs: Needs::Build,
         cores: ALL,
         ..PUSH
@@ -213,7 +219,7 @@ pub const STAGES: &[Stage] = &[
         args: &["docs"],
         when: When::Reached(Reach {
             crates: &["lowmesh"],
-            paths: &["README.md", "docs", "examples", "xtask/src/product.rs"],
+            paths: &["README.md", "docs", "examples"],
         }),
         needs: Needs::Build,
         ..PUSH
@@ -223,8 +229,14 @@ pub const STAGES: &[Stage] = &[
         proves: "`docs/figures` and the numbers of README are those of real runs",
         args: &["figures", "--check"],
         when: When::Reached(Reach {
-            paths: &["docs/figures", "docs/topics/results.md", "README.md"],
-            ..RUNS
+            crates: &["lowmesh"],
+            paths: &[
+                "README.md",
+                "docs/figures",
+                "docs/topics/results.md",
+                "docs/tutorials/first-figure.md",
+                "xtask/src/tidy/direction.rs",
+            ],
         }),
         needs: Needs::Build,
         ..PUSH
@@ -242,7 +254,10 @@ pub const STAGES: &[Stage] = &[
         name: "zep",
         proves: "tshark reads a conversation over ZEP",
         args: &["zep"],
-        when: When::Reached(Reach { crates: &["realtime"], paths: &["crates/cli/src/node"] }),
+        when: When::Reached(Reach {
+            crates: &["realtime"],
+            paths: &["crates/realtime/tests", "xtask/src/capture.rs"],
+        }),
         needs: Needs::Build,
         cores: 0,
         external: true,
@@ -252,7 +267,16 @@ pub const STAGES: &[Stage] = &[
         name: "scapy",
         proves: "scapy reads our 6LoWPAN frames, and we read its frames",
         args: &["scapy"],
-        when: When::Reached(Reach { paths: &["xtask/python", "xtask/src/python.rs"], ..RUNS }),
+        when: When::Reached(Reach {
+            paths: &[
+                "crates/lowpan/tests",
+                "tests/vectors/lowpan",
+                "xtask/python",
+                "xtask/src/capture.rs",
+                "xtask/src/python.rs",
+            ],
+            ..RUNS
+        }),
         needs: Needs::Build,
         external: true,
         ..PUSH
