@@ -275,7 +275,7 @@ fn run(script: &Value) -> Result<(), String> {
 fn every_script_runs_as_with_linux() {
     let scripts = match std::env::var("TCP_SCRIPTS") {
         Ok(file) => std::fs::read_to_string(file).expect("the file of scripts"),
-        Err(_) => include_str!("vectors/scripts.jsonl").to_owned(),
+        Err(_) => include_str!("../vectors/scripts.jsonl").to_owned(),
     };
     let mut failed = Vec::new();
     for line in scripts.lines() {
