@@ -156,7 +156,7 @@ impl Message {
             options.insert(*number, value);
         }
         let (confirmable, token, payload) = (!self.non, self.token.clone(), self.payload()?);
-        Ok(RequestTemplate { code: method, confirmable, options, payload, token })
+        Ok(RequestTemplate { code: method, confirmable, options, payload, token, body_max: None })
     }
 
     fn payload(&self) -> Result<Vec<u8>, Failure> {

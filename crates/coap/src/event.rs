@@ -26,6 +26,9 @@ pub struct RequestTemplate {
     /// observation with this token (RFC 7641 s3.3.1, s3.6), and is refused while another request
     /// has it.
     pub token: Option<Token>,
+    /// Octets that the body of the response may have, if fewer than the host takes: a longer one fails with
+    /// [`DropReason::TooLarge`](lowmesh_machine::DropReason::TooLarge), and no more blocks are requested.
+    pub body_max: Option<usize>,
 }
 
 impl RequestTemplate {
@@ -33,7 +36,8 @@ impl RequestTemplate {
     pub fn new(method: Code, path: &str) -> Self {
         let mut options = Options::new();
         options.insert_path(path);
-        Self { code: method, confirmable: true, options, payload: Vec::new(), token: None }
+        let (payload, token, body_max) = (Vec::new(), None, None);
+        Self { code: method, confirmable: true, options, payload, token, body_max }
     }
     /// A confirmable GET for `path`.
     pub fn get(path: &str) -> Self {
@@ -46,6 +50,10 @@ impl RequestTemplate {
     /// The same request with a payload.
     pub fn with_payload(self, payload: Vec<u8>) -> Self {
         Self { payload, ..self }
+    }
+    /// The same request, whose response has a body of so many octets at most.
+    pub fn with_body_max(self, octets: usize) -> Self {
+        Self { body_max: Some(octets), ..self }
     }
     /// The same request with a token of the application's choice.
     pub fn with_token(self, token: Token) -> Self {

@@ -88,7 +88,8 @@ impl Transfer {
     /// `tag` becomes its Request-Tag if the body needs blocks: it tells bodies apart that are under
     /// way at the same time (RFC 9175 s3.4), so no other transfer to the server may have it now.
     pub fn new(request: RequestTemplate, limits: Limits, tag: &[u8]) -> Self {
-        let mut request = request;
+        let (mut request, mut limits) = (request, limits);
+        limits.body_max = request.body_max.unwrap_or(limits.body_max).min(limits.body_max);
         if request.payload.len() > limits.chunk(limits.exponent)
             && request.options.get(OptionNumber::REQUEST_TAG).is_none()
         {
@@ -119,6 +120,7 @@ impl Transfer {
             options: self.request.options.clone(),
             payload: Vec::new(),
             token: None,
+            body_max: self.request.body_max,
         };
         match &mut self.phase {
             Phase::Uploading { offset, exponent, sent } => {

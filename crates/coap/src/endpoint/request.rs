@@ -23,7 +23,7 @@ impl<P: PeerAddress> OwnExchanges<P> {
         handle: Name,
         now: Instant,
     ) -> Result<(), Rejected> {
-        let RequestTemplate { code, confirmable, options, payload, token } = template;
+        let RequestTemplate { code, confirmable, options, payload, token, .. } = template;
         check_method(code)?;
         let expects = Expects::of(code, &options);
         let kind = if confirmable { Kind::Confirmable } else { Kind::NonConfirmable };

@@ -106,6 +106,7 @@ fn relay(
         options,
         payload: request.payload.clone(),
         token: None,
+        body_max: None,
     };
     Ok(Forward { target, request })
 }

@@ -380,8 +380,9 @@ fn plain(message: &RequestTemplate) -> StreamMessage {
 /// A request whose protected part is `outer`.
 fn leaving(message: &RequestTemplate, outer: StreamMessage) -> RequestTemplate {
     let StreamMessage { code, options, payload, .. } = outer;
-    let (confirmable, token) = (message.confirmable, message.token.clone());
-    RequestTemplate { code, confirmable, options, payload, token }
+    let RequestTemplate { confirmable, body_max, .. } = *message;
+    let token = message.token.clone();
+    RequestTemplate { code, confirmable, options, payload, token, body_max }
 }
 
 /// The first result that is not [`ResponseError::Forged`], of some requests.
