@@ -11,7 +11,7 @@ use lowmesh_coap::blockwise::Exponent;
 use lowmesh_machine::DropReason;
 use lowmesh_net::client::{self, Client, Error};
 use lowmesh_net::multicast::Interface;
-use lowmesh_net::oscore::Contexts;
+use lowmesh_net::oscore::{Contexts, NO_MEMBER};
 use lowmesh_net::tap::Tap;
 use lowmesh_net::tls::TlsClient;
 use lowmesh_units::Duration as Span;
@@ -226,6 +226,7 @@ pub struct Target {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {
+            Error::Rejected(NO_MEMBER) => Self::usage(&error, "--to-member ID names the member"),
             Error::Uri { .. }
             | Error::Rejected(_)
             | Error::NoGroup(_)

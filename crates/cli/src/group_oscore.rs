@@ -1,9 +1,11 @@
 //! `--group-oscore FILE`: requests that a member of a group protects for the others (RFC 10021).
+//!
+//! A request to one server is for one member, in pairwise mode. It is named, or the only other member of the file.
 
 use std::path::PathBuf;
 
 use lowmesh_net::client::Builder;
-use lowmesh_net::oscore::{Contexts, Identity};
+use lowmesh_net::oscore::{Contexts, Identity, ToOne};
 
 use crate::diagnostic::hex;
 use crate::failure::Failure;
@@ -18,16 +20,27 @@ pub struct Member {
     /// Sender ID of the server, for requests in pairwise mode; as text, or as 0x and hexadecimal digits
     #[arg(long, value_name = "ID", requires = "group_oscore")]
     to_member: Option<String>,
+    /// Protect a request to one server in group mode: an attacker can send it on to another member, which accepts it too
+    #[arg(long, requires = "group_oscore", conflicts_with = "to_member")]
+    group_mode: bool,
 }
 
 impl Member {
-    /// Lets a client protect its requests: those to one server for `--to-member` in pairwise mode, else in group mode.
+    /// Whether requests are protected.
+    pub const fn is_given(&self) -> bool {
+        self.group_oscore.is_some()
+    }
+    /// Lets a client protect its requests.
     pub fn protect(&self, builder: Builder) -> Result<Builder, Failure> {
         let Some(file) = &self.group_oscore else { return Ok(builder) };
         let contexts = Contexts::default();
         let group = contexts.add_group(file)?;
-        let to = self.to_member.as_deref().map(|text| named(text, &contexts.members(group)));
-        Ok(builder.protect_with_group(contexts, group, to.transpose()?))
+        let to_one = match &self.to_member {
+            Some(text) => ToOne::Member(named(text, &contexts.members(group))?),
+            None if self.group_mode => ToOne::GroupMode,
+            None => ToOne::Answered,
+        };
+        Ok(builder.protect_with_group(contexts, group, to_one))
     }
 }
 

@@ -78,5 +78,11 @@ pub const FORGED_INTERVAL: Duration = Duration::from_secs(1);
 pub const FORGED_ALL_BURST: u64 = 64;
 /// See [`FORGED_ALL_BURST`].
 pub const FORGED_ALL_INTERVAL: Duration = Duration::from_millis(125);
+/// Checks of one message under different signatures; ours: a copy that a link has damaged does not hide a good one, and the
+/// tag, which a stranger cannot change, bounds what it can repeat.
+pub const FORGED_COPIES: u8 = 4;
+/// Messages whose signatures were wrong that are remembered, the latest ones; ours: two minutes of the checks that
+/// [`FORGED_ALL_INTERVAL`] allows.
+pub const FORGED_REMEMBERED: usize = 1024;
 /// Sources whose signatures are counted; ours.
 pub const SIGNATURE_SOURCES_MAX: usize = 1024;

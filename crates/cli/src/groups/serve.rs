@@ -9,7 +9,7 @@ use lowmesh_group::{Authority, Config, Manager};
 use lowmesh_net::client::Client;
 use lowmesh_net::clock::{Clock, fresh_rng};
 use lowmesh_net::multicast::Interface;
-use lowmesh_net::oscore::Contexts;
+use lowmesh_net::oscore::{Contexts, ToOne};
 use lowmesh_net::server::Server;
 use lowmesh_wire::coap::uri::{Host, Scheme};
 
@@ -51,6 +51,9 @@ pub struct Args {
     /// Member of a group for Group OSCORE, which protects all requests to members; not the file of --group-oscore
     #[arg(long, value_name = "FILE")]
     member_group_oscore: Option<PathBuf>,
+    /// Protect requests to one member in group mode: an attacker can send them on to other members, which accept them too
+    #[arg(long, requires = "member_group_oscore")]
+    member_group_mode: bool,
     #[command(flatten)]
     ports: ports::Args,
     #[command(flatten)]
@@ -104,7 +107,16 @@ fn client(args: &Args) -> Result<Client, Failure> {
     if let Some(file) = &args.member_group_oscore {
         let contexts = Contexts::default();
         let group = contexts.add_group(file)?;
-        builder = builder.protect_with_group(contexts, group, None);
+        // RFC 10021 s14.9: what is for one member is protected for one, unless the user says otherwise.
+        let to_one = if args.member_group_mode { ToOne::GroupMode } else { ToOne::Answered };
+        let others = contexts.members(group).len();
+        if to_one == ToOne::Answered && others > 1 {
+            let message = format!(
+                "the group has {others} other members, and which one is at which address is not known"
+            );
+            return Err(Failure::usage(message, "--member-group-mode lets any of them accept it"));
+        }
+        builder = builder.protect_with_group(contexts, group, to_one);
     }
     if args.interface.is_some() || args.hops.is_some() {
         builder = builder.groups(args.interface.unwrap_or_default(), args.hops.unwrap_or(1));

@@ -226,9 +226,10 @@ impl SecurityContexts for Contexts {
         group: usize,
         pending: &mut group::Pending,
         outer: &StreamMessage,
+        may_check: group::MayCheck<'_>,
     ) -> Result<Result<group::Answer, ResponseError>, Failure> {
         let mut inner = self.lock();
-        let result = inner.group(group)?.unprotect_response(pending, outer);
+        let result = inner.group(group)?.unprotect_response(pending, outer, may_check);
         if let Err(error) = &result {
             inner.note(error.to_string());
         }
@@ -238,9 +239,10 @@ impl SecurityContexts for Contexts {
         &self,
         group: usize,
         outer: &StreamMessage,
+        may_check: group::MayCheck<'_>,
     ) -> Result<Result<(StreamMessage, group::Received), Refusal>, Failure> {
         let mut inner = self.lock();
-        let result = inner.group(group)?.unprotect_request(outer)?;
+        let result = inner.group(group)?.unprotect_request(outer, may_check)?;
         if let Err(refusal) = &result {
             inner.note(refusal.to_string());
         }

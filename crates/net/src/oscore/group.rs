@@ -8,7 +8,9 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use lowmesh_oscore::group::{Answer, Configuration, Group, GroupState, Pending, Received};
+use lowmesh_oscore::group::{
+    Answer, Configuration, Group, GroupState, MayCheck, Pending, Received,
+};
 use lowmesh_oscore::{Challenge, Identity, ProtectError, Refusal, ResponseError};
 use lowmesh_wire::coap::stream::StreamMessage;
 
@@ -80,24 +82,26 @@ impl StoredGroup {
         self.reserve()?;
         Ok(self.group.protect_request(to, request)?)
     }
-    /// See [`Group::unprotect_response`].
+    /// See [`Group::unprotect_response_if`].
     pub(super) fn unprotect_response(
         &self,
         pending: &mut Pending,
         outer: &StreamMessage,
+        may_check: MayCheck<'_>,
     ) -> Result<Answer, ResponseError> {
-        self.group.unprotect_response(pending, outer)
+        self.group.unprotect_response_if(pending, outer, may_check)
     }
-    /// See [`Group::unprotect_request`].
+    /// See [`Group::unprotect_request_if`].
     pub(super) fn unprotect_request(
         &mut self,
         outer: &StreamMessage,
+        may_check: MayCheck<'_>,
     ) -> Result<Result<(StreamMessage, Received), Refusal>, StoreError> {
-        match self.group.unprotect_request(outer) {
+        match self.group.unprotect_request_if(outer, may_check) {
             // A challenge needs a number too. Nothing is taken note of yet.
             Err(Refusal::Unreserved) => {
                 self.reserve()?;
-                Ok(self.group.unprotect_request(outer))
+                Ok(self.group.unprotect_request_if(outer, may_check))
             }
             other => Ok(other),
         }

@@ -12,7 +12,7 @@ use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Token};
 
 use super::{
-    Answer, Failure, OwnRequests, Protected, Protection, SecurityContexts, inside, is_of_group,
+    Answer, Failure, NO_MEMBER, OwnRequests, Protected, Protection, SecurityContexts, ToOne, inside,
 };
 use crate::params::{GROUP_MEMBERS_MAX, RENEWALS_MAX};
 use crate::{Identity, Pending, ProtectError, ResponseError, group};
@@ -82,8 +82,14 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         };
         let (outer, ties) = match (&protection.own_requests, protection.own_requests.context(peer))
         {
-            (OwnRequests::Group(group, named), _) => {
-                let to = named.or_else(|| self.members.get(&peer).copied());
+            (OwnRequests::Group(group, to_one), _) => {
+                let answered = self.members.get(&peer).copied();
+                let to = match to_one {
+                    ToOne::Member(named) => Some(*named),
+                    // RFC 10021 s14.9: group mode is NOT RECOMMENDED for a request to one.
+                    ToOne::Answered => Some(answered.ok_or(NO_MEMBER)?),
+                    ToOne::GroupMode => answered,
+                };
                 let (outer, pending) = seal_for(protection, *group, to, &message)?;
                 (outer, Ties::Group { group: *group, to, pending: vec![pending] })
             }
@@ -207,30 +213,23 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         now: Instant,
     ) -> Option<Result<Answer, ResponseError>> {
         let (asked, protection) = (self.asked.get_mut(&handle)?, self.protection.as_ref()?);
-        let is_signed = is_of_group(outer);
         let (contexts, outer) = (&protection.contexts, StreamMessage::from(outer));
         let opened = match &mut asked.ties {
             Ties::Context { context, pending } => {
                 contexts.unprotect_response(*context, pending, &outer)
             }
             // A forged response is discarded; one whose signature is not checked is, too.
-            Ties::Group { .. } if is_signed && !self.forgeries.may_check(from, now) => {
-                Ok(Err(ResponseError::BadSignature))
-            }
             Ties::Group { group, pending, .. } => {
-                let opened =
-                    first_of(pending, |one| contexts.unprotect_group_response(*group, one, &outer));
-                match &opened {
-                    Ok(Ok(answer)) => {
-                        if is_signed {
-                            self.forgeries.on_checked(from, true, now);
-                        }
-                        self.remember(from, answer.from);
-                    }
-                    Ok(Err(ResponseError::BadSignature)) => {
-                        self.forgeries.on_checked(from, false, now);
-                    }
-                    _ => {}
+                let mut check = self.forgeries.check(from, now);
+                let opened = first_of(pending, |one| {
+                    contexts
+                        .unprotect_group_response(*group, one, &outer, &mut |one| check.may(one))
+                });
+                let is_forged = matches!(opened, Ok(Err(ResponseError::BadSignature)));
+                let checked = check.end();
+                self.forgeries.on_checked(from, checked, !is_forged, now);
+                if let Ok(Ok(answer)) = &opened {
+                    self.remember(from, answer.from);
                 }
                 opened.map(|result| result.map(|answer| Answer::Response(answer.response)))
             }

@@ -5,8 +5,8 @@
 //! challenge with Echo (appendix B.1.2) is the host's to answer. What does not verify never gets up to the host.
 //!
 //! Requests to groups leave in group mode. Those to one peer leave in pairwise mode, for the member that is named or that has
-//! answered from there, so the Echo of a member that was challenged and the rest of its blocks do (RFC 10021 s9); else in group
-//! mode too.
+//! answered from there, so the Echo of a member that was challenged and the rest of its blocks do (RFC 10021 s9). Without a
+//! member they do not leave, unless [`ToOne::GroupMode`] says so.
 //!
 //! Left out: blocks that a proxy made of a protected message (s4.1.3.4.2).
 
@@ -90,20 +90,22 @@ pub trait SecurityContexts: fmt::Debug {
     ) -> Result<(StreamMessage, group::Pending), Failure> {
         Err(Failure::Closed)
     }
-    /// Opens a response of a member of a group.
+    /// Opens a response of a member of a group. `may_check` is asked before its signature is checked.
     fn unprotect_group_response(
         &self,
         _group: usize,
         _pending: &mut group::Pending,
         _outer: &StreamMessage,
+        _may_check: group::MayCheck<'_>,
     ) -> Result<Result<group::Answer, ResponseError>, Failure> {
         Err(Failure::Closed)
     }
-    /// Opens a request of a member of a group.
+    /// Opens a request of a member of a group. `may_check` is asked before its signature is checked.
     fn unprotect_group_request(
         &self,
         _group: usize,
         _outer: &StreamMessage,
+        _may_check: group::MayCheck<'_>,
     ) -> Result<Result<(StreamMessage, group::Received), Refusal>, Failure> {
         Err(Failure::Closed)
     }
@@ -162,9 +164,30 @@ pub enum OwnRequests<P> {
     Context(usize),
     /// Requests to each listed peer use its context; those to other peers are not protected.
     ByPeer(BTreeMap<P, usize>),
-    /// The group of this number. Requests to single peers are for the member that is named, if one is.
-    Group(usize, Option<Identity>),
+    /// The group of this number.
+    Group(usize, ToOne),
 }
+
+/// How a request to one member of a group is protected.
+///
+/// In group mode each member takes it: who sends its octets to another member makes that member do what the request says,
+/// so RFC 10021 s14.9 does not recommend this mode for a request to one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ToOne {
+    /// In pairwise mode, for the member that has answered from the address. Without one it is [`NO_MEMBER`].
+    #[default]
+    Answered,
+    /// In pairwise mode, for this member, whatever the address.
+    Member(Identity),
+    /// In group mode, until a member has answered from the address.
+    GroupMode,
+}
+
+/// A request to one member of a group that nobody has named.
+pub const NO_MEMBER: Rejected = Rejected::Invalid {
+    what: "request",
+    why: "it is for one member of a group, and which one is not known",
+};
 
 impl<P: PeerAddress> OwnRequests<P> {
     /// The context number for requests to a peer.

@@ -219,18 +219,11 @@ impl<P: PeerAddress> Forgeries<P> {
         message: &Message,
         now: Instant,
     ) -> Result<Result<(StreamMessage, Secured), OfGroup>, Failure> {
-        let is_signed = is_of_group(message);
-        if is_signed && !self.may_check(from, now) {
-            return Ok(Err((Refusal::BadSignature, true)));
-        }
-        let opened = open(contexts, &StreamMessage::from(message));
-        match &opened {
-            Ok(Ok(_) | Err((Refusal::Challenged(_), _))) if is_signed => {
-                self.on_checked(from, true, now);
-            }
-            Ok(Err((Refusal::BadSignature, _))) => self.on_checked(from, false, now),
-            _ => {}
-        }
+        let mut check = self.check(from, now);
+        let opened = open(contexts, &StreamMessage::from(message), &mut |one| check.may(one));
+        let is_forged = matches!(opened, Ok(Err((Refusal::BadSignature, _))));
+        let checked = check.end();
+        self.on_checked(from, checked, !is_forged, now);
         opened
     }
 }
@@ -239,9 +232,10 @@ impl<P: PeerAddress> Forgeries<P> {
 fn open<C: SecurityContexts>(
     contexts: &C,
     outer: &StreamMessage,
+    may_check: group::MayCheck<'_>,
 ) -> Result<Result<(StreamMessage, Secured), OfGroup>, Failure> {
     if let Some(group) = contexts.group_of(outer) {
-        let opened = contexts.unprotect_group_request(group, outer)?;
+        let opened = contexts.unprotect_group_request(group, outer, may_check)?;
         let opened =
             opened.map(|(request, received)| (request, Secured::Group { group, received }));
         return Ok(opened.map_err(|refusal| (refusal, true)));
