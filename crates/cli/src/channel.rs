@@ -29,6 +29,8 @@ const WAIT: Duration = Duration::from_secs(90);
 /// How long a request to a group waits for answers by default: DEFAULT_LEISURE (RFC 7252 s8.2), 5 s, and a round
 /// trip.
 const GROUP_WAIT: Duration = Duration::from_secs(8);
+/// The same with Group OSCORE, whose DEFAULT_LEISURE is 20 s (RFC 10020).
+const SECURED_GROUP_WAIT: Duration = Duration::from_secs(23);
 const KEY_HINT: &str = "does the server know this --identity and --psk?";
 
 /// How to reach the server.
@@ -266,9 +268,12 @@ pub fn patience(timeout: Option<Span>) -> Duration {
     timeout.map_or(WAIT, Duration::from)
 }
 
-/// How long a request to a group waits for answers.
-pub fn group_patience(timeout: Option<Span>) -> Duration {
-    timeout.map_or(GROUP_WAIT, Duration::from)
+impl Args {
+    /// How long a request to a group waits for answers.
+    pub fn group_patience(&self, timeout: Option<Span>) -> Duration {
+        let usual = if self.security.is_given() { SECURED_GROUP_WAIT } else { GROUP_WAIT };
+        timeout.map_or(usual, Duration::from)
+    }
 }
 
 fn silence(limit: Duration) -> Failure {

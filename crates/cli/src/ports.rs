@@ -58,6 +58,13 @@ pub struct Args {
     log: log::Args,
 }
 
+impl Args {
+    /// Whether requests to groups may be protected with Group OSCORE.
+    pub fn is_in_group(&self) -> bool {
+        !self.group_oscore.is_empty()
+    }
+}
+
 /// Where a command listens by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
@@ -65,6 +72,20 @@ pub enum Reach {
     Everywhere,
     /// At its loopback addresses.
     Loopback,
+}
+
+/// Refuses to serve clients without keys beyond loopback.
+pub fn refuse_strangers(args: &Args) -> Result<(), Failure> {
+    let beyond = args.address.iter().find(|address| !address.is_loopback());
+    match beyond {
+        Some(address) if !args.oscore_only => {
+            let message = format!("at {address} anyone could change all entities without a key");
+            let hint =
+                "protect requests with --oscore-only and --oscore FILE, or allow all with --open";
+            Err(Failure::usage(message, hint))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Opens the ports.
@@ -77,6 +98,15 @@ pub async fn listen(args: &Args, server: &mut Server, reach: Reach) -> Result<()
 
 /// Serves at the open ports until Ctrl-C.
 pub async fn run(args: &Args, server: Server) -> Result<(), Failure> {
+    run_with(args, server, || std::future::ready(String::new())).await
+}
+
+/// Serves at the open ports until Ctrl-C, with more metrics.
+pub async fn run_with<F: Future<Output = String> + Send + 'static>(
+    args: &Args,
+    server: Server,
+    more: impl Fn() -> F + Send + Sync + 'static,
+) -> Result<(), Failure> {
     let mut server = server;
     let contexts = contexts(args)?;
     if let Some(contexts) = &contexts {
@@ -85,7 +115,7 @@ pub async fn run(args: &Args, server: Server) -> Result<(), Failure> {
     }
     if args.metrics {
         let metrics = server.metrics();
-        server.insert("/metrics", metrics.resource());
+        server.insert("/metrics", metrics.resource_with(more));
     }
     let mut log = args.log.open()?;
     if let Some(log) = &log {

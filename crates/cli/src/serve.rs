@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::ports::{self, Reach};
 
 /// How long unfinished answers, and observers who do not acknowledge, may delay the end.
-const GRACE: Duration = Duration::from_secs(2);
+pub const GRACE: Duration = Duration::from_secs(2);
 
 /// Serve the files of a folder, or resources to try a client with
 #[derive(Debug, clap::Args)]
@@ -46,7 +46,9 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 }
 
 async fn serve(args: &Args) -> Result<(), Failure> {
-    let limits = args.groups.limits(Limits { grace: GRACE, ..args.bounds.limits()? });
+    let limits = args
+        .groups
+        .limits(args.ports.is_in_group(), Limits { grace: GRACE, ..args.bounds.limits()? });
     let mut server = Server::new(limits).map_err(Failure::own)?;
     if let Some(folder) = &args.folder {
         folder::resources(&mut server, folder, args.groups.access(args.writable))?;

@@ -9,6 +9,8 @@ pub use lowmesh_congestion::params::{ACK_RANDOM_FACTOR, ACK_TIMEOUT, NSTART};
 pub const MAX_RETRANSMIT: u8 = 4;
 /// DEFAULT_LEISURE: RFC 7252 s4.8, 5 s, over which answers to a multicast request are spread.
 pub const DEFAULT_LEISURE: Duration = Duration::from_secs(5);
+/// DEFAULT_LEISURE of a group that Group OSCORE protects in group mode: RFC 10020, 20 s, since answers are longer.
+pub const SECURED_LEISURE: Duration = Duration::from_secs(20);
 /// PROBING_RATE: RFC 7252 s4.7, 1 octet a second to a peer that does not answer.
 pub const PROBING_RATE_OCTETS_PER_SECOND: u64 = 1;
 /// MAX_LATENCY: RFC 7252 s4.8.2, 100 s for a datagram from end to end.

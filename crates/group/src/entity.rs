@@ -11,11 +11,11 @@ use core::net::{IpAddr, Ipv6Addr};
 use lowmesh_units::Instant;
 use lowmesh_wire::coap::Code;
 
-use crate::address::{Numbers, group_address};
+use crate::address::{Block, Numbers};
 use crate::membership::{Membership, group_uri};
 use crate::output::RequestId;
 use crate::params::{
-    ENTITIES_A_CLIENT_MAX, ENTITIES_MAX, LEAVING_MAX, NESTING_MAX, REQUESTS_A_QUERY_MAX,
+    ENTITIES_A_CLIENT_MAX, ENTITIES_MAX, LEAVING_MAX, NESTING_MAX, REQUESTS_A_QUERY_MAX, STRAYS_MAX,
 };
 use crate::profile::document::Field;
 use crate::profile::{Operation, Profile};
@@ -90,6 +90,8 @@ pub(crate) struct Entity {
     pub(crate) former: Vec<Member>,
     /// The number of the group address.
     pub(crate) group: Option<u16>,
+    /// The block of the group address.
+    block: Block,
     /// The client that created it, for its share; unknown in records of earlier versions.
     pub(crate) owner: Option<IpAddr>,
     pub(crate) pending: Option<Pending>,
@@ -99,8 +101,20 @@ pub(crate) struct Entity {
 impl Entity {
     pub(crate) fn new(name: String, profile: Profile, phase: Phase, group: Option<u16>) -> Self {
         let (members, arriving, former) = (Vec::new(), Vec::new(), Vec::new());
-        let (owner, pending, serial) = (None, None, 0);
-        Self { name, profile, phase, members, arriving, former, group, owner, pending, serial }
+        let (block, owner, pending, serial) = (Block::PUBLISHED, None, None, 0);
+        Self {
+            name,
+            profile,
+            phase,
+            members,
+            arriving,
+            former,
+            group,
+            block,
+            owner,
+            pending,
+            serial,
+        }
     }
     /// A new member of these targets each.
     pub(crate) fn enlist(
@@ -116,7 +130,7 @@ impl Entity {
         targets.into_iter().map(enlist).collect()
     }
     pub(crate) fn address(&self) -> Option<Ipv6Addr> {
-        self.group.map(|number| group_address(self.profile.scope, number))
+        self.group.map(|number| self.block.address(self.profile.scope, number))
     }
     /// Every member, present, arriving or former.
     pub(crate) fn everyone(&self) -> impl Iterator<Item = &Member> {
@@ -145,6 +159,7 @@ impl Entity {
             ("eo", Field::List(operations.collect())),
             ("delay", Field::Number(profile.delay.as_millis())),
         ];
+        fields.extend(profile.deadline.map(|one| ("deadline", Field::Number(one.as_millis()))));
         if let (Some(group), Some(first)) = (self.address(), self.members.first())
             && let Target::Resource(uri) = &first.target
         {
@@ -155,12 +170,12 @@ impl Entity {
         fields
     }
     /// A line for each member: where it stands, and its URI.
-    pub(crate) fn standing(&self) -> Vec<(&Target, String)> {
+    pub(crate) fn standing(&self) -> Vec<(&Member, String)> {
         let stands = |member: &Member| {
             let state = member.membership.as_ref().map(|one| one.state().to_string());
             state.unwrap_or_else(|| "member".to_string())
         };
-        self.everyone().map(|member| (&member.target, stands(member))).collect()
+        self.everyone().map(|member| (member, stands(member))).collect()
     }
 }
 
@@ -170,13 +185,17 @@ pub(crate) struct Entities {
     all: BTreeMap<u64, Entity>,
     names: BTreeMap<String, u64>,
     numbers: Numbers,
-    held: BTreeSet<u16>,
+    block: Option<Block>,
+    /// The entities with a group, by the numbers of their addresses.
+    held: BTreeMap<u16, u64>,
     /// How many entities each client has created.
     shares: BTreeMap<IpAddr, usize>,
     serial: u64,
     /// Names of entities that changed since the store got them.
     changed: BTreeSet<String>,
     numbers_changed: bool,
+    /// Counts changes.
+    revision: u64,
 }
 
 impl Entities {
@@ -226,14 +245,15 @@ impl Entities {
         let mut names = (1_u32..).map(|number| format!("e{number}"));
         names.find(free).expect("there are more numbers than entities")
     }
-    pub(crate) fn insert(&mut self, entity: Entity) -> u64 {
+    pub(crate) fn insert(&mut self, mut entity: Entity) -> u64 {
         self.serial += 1;
+        entity.block = self.block();
         self.names.insert(entity.name.clone(), self.serial);
-        self.held.extend(entity.group);
+        self.held.extend(entity.group.map(|number| (number, self.serial)));
         if let Some(owner) = entity.owner {
             *self.shares.entry(owner).or_default() += 1;
         }
-        self.changed.insert(entity.name.clone());
+        self.note(entity.name.clone());
         self.all.insert(self.serial, entity);
         self.serial
     }
@@ -252,22 +272,66 @@ impl Entities {
                     self.shares.remove(&owner);
                 }
             }
-            self.changed.insert(entity.name);
+            self.note(entity.name);
         }
     }
     /// Notes that the store has to learn of an entity.
     pub(crate) fn touch(&mut self, id: u64) {
         if let Some(entity) = self.all.get(&id) {
-            self.changed.insert(entity.name.clone());
+            self.note(entity.name.clone());
         }
+    }
+    fn note(&mut self, name: String) {
+        self.changed.insert(name);
+        self.revision += 1;
+    }
+    /// Counts all changes.
+    pub(crate) const fn revision(&self) -> u64 {
+        self.revision
     }
     pub(crate) fn allocate(&mut self) -> Option<u16> {
         let held = &self.held;
         self.numbers_changed = true;
-        self.numbers.allocate(|number| held.contains(&number))
+        self.revision += 1;
+        self.numbers.allocate(|number| held.contains_key(&number))
     }
     pub(crate) fn set_numbers(&mut self, numbers: Numbers) {
         self.numbers = numbers;
+    }
+    /// The block of all group addresses: that of S002, unless another was set.
+    pub(crate) fn block(&self) -> Block {
+        self.block.unwrap_or(Block::PUBLISHED)
+    }
+    /// Sets the block.
+    pub(crate) fn set_block(&mut self, block: Block) {
+        self.block = Some(block);
+        self.numbers_changed = true;
+        for entity in self.all.values_mut() {
+            entity.block = block;
+        }
+    }
+    /// Whether group addresses can have been given out, and of which block is not known.
+    pub(crate) fn has_block(&self) -> bool {
+        self.block.is_some() || !self.held.is_empty() || self.numbers != Numbers::default()
+    }
+    /// Whether no other manager has the same addresses.
+    pub(crate) fn has_own_block(&self) -> bool {
+        self.block.is_some_and(|block| block != Block::PUBLISHED)
+    }
+    /// Groups of this manager in a list that a node has no business in: no entity has the node there.
+    pub(crate) fn strays(&self, node: &Authority, listed: &[Ipv6Addr]) -> Vec<Ipv6Addr> {
+        let is_stray = |address: &&Ipv6Addr| {
+            let Some((_, number)) = self.block().number_of(**address) else { return false };
+            let entity = self.held.get(&number).and_then(|id| self.all.get(id));
+            let entity = entity.filter(|entity| entity.address() == Some(**address));
+            !entity.is_some_and(|entity| {
+                entity.everyone().any(|member| member.authority().as_ref() == Some(node))
+            })
+        };
+        if !self.has_own_block() {
+            return Vec::new();
+        }
+        listed.iter().filter(is_stray).take(STRAYS_MAX).copied().collect()
     }
     pub(crate) const fn numbers(&self) -> Numbers {
         self.numbers

@@ -3,14 +3,15 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
-use lowmesh_gateway::entities::{self, FileStore};
+use lowmesh_gateway::entities::{self, FileStore, Proof, Setup};
+use lowmesh_group::params::{GROUP_WAIT, SECURED_GROUP_WAIT};
 use lowmesh_group::store::{Memory, Store};
-use lowmesh_group::{Authority, Config, Manager};
+use lowmesh_group::{Authority, Config, Manager, Prefix};
 use lowmesh_net::client::Client;
 use lowmesh_net::clock::{Clock, fresh_rng};
 use lowmesh_net::multicast::Interface;
 use lowmesh_net::oscore::{Contexts, ToOne};
-use lowmesh_net::server::Server;
+use lowmesh_net::server::{Limits, Server};
 use lowmesh_wire::coap::uri::{Host, Scheme};
 
 use crate::bounds;
@@ -20,6 +21,7 @@ use crate::failure::Failure;
 use crate::place;
 use crate::ports::{self, Reach};
 use crate::rows;
+use crate::serve::GRACE;
 
 /// Run the Entity Manager, which combines the responses of the members of an entity into one
 #[derive(Debug, clap::Args)]
@@ -54,6 +56,16 @@ pub struct Args {
     /// Protect requests to one member in group mode: an attacker can send them on to other members, which accept them too
     #[arg(long, requires = "member_group_oscore")]
     member_group_mode: bool,
+    /// Addresses that members may have, such as fd00:1::/64 (repeatable); any by default
+    #[arg(long, value_name = "PREFIX")]
+    allow_member: Vec<Prefix>,
+    /// Serve clients without keys at addresses beyond loopback: anyone there can use and change all entities
+    #[arg(long)]
+    open: bool,
+    /// Ask members for clients that have not proven their address, for clients without Echo: a forged datagram then makes
+    /// the manager send requests to all members of an entity
+    #[arg(long)]
+    no_echo: bool,
     #[command(flatten)]
     ports: ports::Args,
     #[command(flatten)]
@@ -66,21 +78,48 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 }
 
 async fn serve(args: &Args) -> Result<(), Failure> {
-    let mut server = Server::new(args.bounds.limits()?).map_err(Failure::own)?;
+    let mut server =
+        Server::new(Limits { grace: GRACE, ..args.bounds.limits()? }).map_err(Failure::own)?;
     let (store, client) = (store(args)?, client(args)?);
+    if !args.open {
+        ports::refuse_strangers(&args.ports)?;
+    }
     ports::listen(&args.ports, &mut server, Reach::Loopback).await?;
+    let proof = if args.no_echo { Proof::Unneeded } else { Proof::Needed };
     let clock = Clock::start();
-    let config = Config { authorities: authorities(args, &server)?, gate: rows::gate(&args.gate)? };
+    let (authorities, gate) = (authorities(args, &server)?, rows::gate(&args.gate)?);
+    // Members with Group OSCORE take longer to answer.
+    let is_secured = args.member_group_oscore.is_some();
+    let group_wait = if is_secured { SECURED_GROUP_WAIT } else { GROUP_WAIT };
+    let config = Config {
+        authorities,
+        gate,
+        group_wait,
+        allowed: args.allow_member.clone(),
+        ..Config::default()
+    };
     let manager = Manager::open(config, store, fresh_rng(), clock.now());
     let manager = manager.map_err(|error| unusable(&error))?;
     if let Some(file) = &args.state {
         say!("{} entities in {}", manager.names().count(), file.display());
     }
-    let managing = entities::serve(&mut server, manager, client.clone(), clock);
-    // The manager ends when the server has gone.
-    let (ended, ()) = tokio::join!(ports::run(&args.ports, server), managing);
-    client.close().await?;
-    ended
+    let setup = Setup { clock, proof, tell: Box::new(|line| say!("{line}")) };
+    let (managing, status) = entities::serve(&mut server, manager, client.clone(), setup);
+    let ended = {
+        let metrics = move || {
+            let status = status.clone();
+            async move { status.text().await }
+        };
+        let running = ports::run_with(&args.ports, server, metrics);
+        tokio::pin!(running, managing);
+        // The manager ends with the server, and its requests with it: queries that are still open do not delay the end.
+        tokio::select! {
+            ended = &mut running => ended,
+            () = &mut managing => running.await,
+        }
+    };
+    let closed = tokio::time::timeout(GRACE, client.close()).await.unwrap_or(Ok(()));
+    closed.map_err(Failure::own).and(ended)
 }
 
 fn store(args: &Args) -> Result<Box<dyn Store>, Failure> {

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use lowmesh_coap::params::SECURED_LEISURE;
 use lowmesh_coap::{Leisure, membership};
 use lowmesh_net::multicast::{GroupError, Interface};
 use lowmesh_net::server::{Limits, Server};
@@ -27,7 +28,8 @@ pub struct Args {
     /// Let group requests write and delete files of the folder
     #[arg(long, requires = "writable", conflicts_with = "demo")]
     group_writable: bool,
-    /// Time over which the server spreads its responses to group requests; by default 5 s
+    /// Time over which the server spreads its responses to group requests; by default 5 s, and 20 s with
+    /// --group-oscore
     #[arg(long, value_name = "TIME", value_parser = duration::wait, conflicts_with = "group_size")]
     leisure: Option<Duration>,
     /// Members of a group; the server computes the leisure from them and the length of the response, at 1000 octets per second
@@ -59,11 +61,14 @@ fn membership(text: &str) -> Result<Membership, String> {
 
 impl Args {
     /// The limits of a server, with the answers to groups that are asked for.
-    pub fn limits(&self, mut limits: Limits) -> Limits {
+    pub fn limits(&self, is_secured: bool, mut limits: Limits) -> Limits {
         if let Some(leisure) = self.leisure {
             limits.datagrams.leisure = Leisure::Fixed(leisure);
         } else if let Some(members) = self.group_size {
             limits.datagrams.leisure = Leisure::of_members(members);
+        } else if is_secured {
+            // RFC 10020: DEFAULT_LEISURE of groups whose requests Group OSCORE protects.
+            limits.datagrams.leisure = Leisure::Fixed(SECURED_LEISURE);
         }
         limits.host.challenge_groups = self.group_echo;
         limits
