@@ -75,7 +75,9 @@ async fn one_datagram_of_an_unproven_address_reaches_no_member() {
             let answer = answer_to(manager, code, "/e/room", id).await.expect("an answer");
             let is_challenge = answer.code == Code::UNAUTHORIZED
                 && answer.options.get(OptionNumber::ECHO).is_some();
-            assert_eq!(is_challenge, proof == Proof::Needed, "{answer:?}");
+            // A long error can ask for a proof, too: it is more than three times the request.
+            let may_be_long = proof == Proof::Unneeded && code != Code::GET;
+            assert!(is_challenge == (proof == Proof::Needed) || may_be_long, "{answer:?}");
         }
         let made = asked.load(Ordering::Relaxed) - before;
         assert!((made > 0) == (reaches > 0), "{made} requests to the member");
