@@ -1,10 +1,8 @@
 //! Members without power do not keep healthy ones from answering.
 
-mod world;
-
+use crate::world::{World, address, uri};
 use lowmesh_units::Duration;
 use lowmesh_wire::coap::Code;
-use world::{World, address, uri};
 
 const SILENT: u16 = 200;
 

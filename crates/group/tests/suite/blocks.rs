@@ -1,13 +1,11 @@
 //! Managers that know nothing of each other have different group addresses, and clear up their own alone.
 
-mod world;
-
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
+use crate::world::{Disk, World, address, group_of, uri};
 use lowmesh_units::Duration;
 use lowmesh_wire::coap::Code;
-use world::{Disk, World, address, group_of, uri};
 
 fn create(world: &mut World, name: &str, members: &[u16]) -> (Code, String) {
     let members: Vec<String> = members.iter().map(|one| format!("{:?}", uri(*one))).collect();

@@ -1,15 +1,11 @@
 //! `lowmesh groups serve` ends when it is asked to, whatever it waits for.
-#![cfg(unix)]
 
 use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use folder::{Folder, stderr, succeed};
-use served::{Server, lowmesh};
-
-mod folder;
-mod served;
+use crate::folder::{Folder, stderr, succeed};
+use crate::served::{Server, lowmesh};
 
 /// The page promises two seconds; the machine that tests may be busy.
 const END_MAX: Duration = Duration::from_secs(5);

@@ -1,10 +1,8 @@
 //! What counts as an answer, how long answers are taken, and how often a member is asked.
 
-mod world;
-
+use crate::world::{World, address, uri};
 use lowmesh_units::Duration;
 use lowmesh_wire::coap::Code;
-use world::{World, address, uri};
 
 fn document(name: &str, members: &[String], more: &str) -> String {
     let members: Vec<String> = members.iter().map(|one| format!("{one:?}")).collect();
