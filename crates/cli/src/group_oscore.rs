@@ -15,11 +15,16 @@ use crate::failure::Failure;
 #[group(id = "member_of_group")]
 pub struct Member {
     /// Member of a group for Group OSCORE; the state is stored next to the file
-    #[arg(long, value_name = "FILE", conflicts_with = "oscore")]
-    group_oscore: Option<PathBuf>,
+    #[arg(
+        id = "group_oscore",
+        long = "group-oscore",
+        value_name = "FILE",
+        conflicts_with = "oscore"
+    )]
+    file: Option<PathBuf>,
     /// Sender ID of the server, for requests in pairwise mode; as text, or as 0x and hexadecimal digits
-    #[arg(long, value_name = "ID", requires = "group_oscore")]
-    to_member: Option<String>,
+    #[arg(id = "to_member", long = "to-member", value_name = "ID", requires = "group_oscore")]
+    to: Option<String>,
     /// Protect a request to one server in group mode: an attacker can send it on to another member, which accepts it too
     #[arg(long, requires = "group_oscore", conflicts_with = "to_member")]
     group_mode: bool,
@@ -28,14 +33,14 @@ pub struct Member {
 impl Member {
     /// Whether requests are protected.
     pub const fn is_given(&self) -> bool {
-        self.group_oscore.is_some()
+        self.file.is_some()
     }
     /// Lets a client protect its requests.
     pub fn protect(&self, builder: Builder) -> Result<Builder, Failure> {
-        let Some(file) = &self.group_oscore else { return Ok(builder) };
+        let Some(file) = &self.file else { return Ok(builder) };
         let contexts = Contexts::default();
         let group = contexts.add_group(file)?;
-        let to_one = match &self.to_member {
+        let to_one = match &self.to {
             Some(text) => ToOne::Member(named(text, &contexts.members(group))?),
             None if self.group_mode => ToOne::GroupMode,
             None => ToOne::Answered,

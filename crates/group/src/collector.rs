@@ -32,6 +32,9 @@ use crate::refusal::Refusal;
 /// The outcome of one member, with its label.
 pub type Outcome = (String, Result<Answer, Reason>);
 
+/// How many readings have each unit, in the order in which units come.
+type UnitCounts = Vec<(String, usize)>;
+
 /// Formats of results; the first is the default.
 pub const FORMATS: [ContentFormat; 3] =
     [ContentFormat::TEXT_PLAIN, ContentFormat::SENML_JSON, ContentFormat::SENML_CBOR];
@@ -119,7 +122,7 @@ fn agree(outcomes: &mut [Outcome]) -> Vec<Option<String>> {
     let quantity =
         |reading: &Reading| if has_one { None } else { Some(reading.quantity().to_owned()) };
     // How many readings of each quantity have which unit, both in the order in which they come.
-    let mut votes: Vec<(Option<String>, Vec<(String, usize)>)> = Vec::new();
+    let mut votes: Vec<(Option<String>, UnitCounts)> = Vec::new();
     for reading in good().flat_map(|answer| &answer.readings) {
         let quantity = quantity(reading);
         let place = votes.iter().position(|(one, _)| *one == quantity).unwrap_or_else(|| {

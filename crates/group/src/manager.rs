@@ -424,10 +424,10 @@ impl Manager {
     fn on_end(
         &mut self,
         exchange: ExchangeId,
-        answer: Result<(&Message, Sample), Reason>,
+        answer: &Result<(&Message, Sample), Reason>,
         now: Instant,
     ) {
-        let end = match &answer {
+        let end = match answer {
             Ok((_, sample)) => End::Answer(*sample),
             Err(Reason::Silent) => End::Lost,
             Err(_) => End::Failed,
@@ -498,7 +498,7 @@ impl Manager {
             }
             Input::Response { exchange, message, rtt, retransmissions } => {
                 let sample = Sample { rtt, retransmissions };
-                self.on_end(exchange, Ok((&message, sample)), now);
+                self.on_end(exchange, &Ok((&message, sample)), now);
             }
             Input::GroupResponse { exchange, from, message } => {
                 if let Some(Owner::Group { query }) = self.dispatch.owner(exchange.0) {
@@ -513,9 +513,9 @@ impl Manager {
             }
             Input::Over { exchange } | Input::Failed { exchange, .. }
                 if self.watches.on_over(exchange.0, now) => {}
-            Input::Over { exchange } => self.on_end(exchange, Err(Reason::Silent), now),
+            Input::Over { exchange } => self.on_end(exchange, &Err(Reason::Silent), now),
             Input::Failed { exchange, reason } => {
-                self.on_end(exchange, Err(Reason::of_drop(reason)), now);
+                self.on_end(exchange, &Err(Reason::of_drop(reason)), now);
             }
             Input::Route { host, path } => self.dispatch.set_route(host, path),
             Input::Deadline => {}

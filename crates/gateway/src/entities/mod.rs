@@ -185,7 +185,6 @@ impl Task {
     ) -> (Self, mpsc::Receiver<Event>) {
         let (members, answers) = mpsc::channel(MAILBOX);
         let (serial, replies, attempts) = (0, HashMap::new(), Attempts::default());
-        let (tell, store_failed): (Box<dyn Fn(&str) + Send>, _) = (Box::new(|_| {}), false);
         let task = Self {
             manager,
             client,
@@ -195,8 +194,8 @@ impl Task {
             replies,
             attempts,
             changes,
-            tell,
-            store_failed,
+            tell: Box::new(|_| {}),
+            store_failed: false,
             listed: Listed::default(),
             revision: 0,
         };

@@ -4,3 +4,4 @@ mod client;
 mod coap_line;
 mod coap_udp;
 mod lossy;
+mod product;
