@@ -14,6 +14,7 @@ mod direction;
 mod ledger;
 mod links;
 mod owners;
+mod profiles;
 mod prose;
 mod rows;
 mod sections;
@@ -92,6 +93,8 @@ pub fn run(args: &[String]) -> Result<()> {
     let ledger = std::fs::read_to_string(&ledger)
         .with_context(|| format!("cannot read {}", ledger.display()))?;
     breaches.extend(ledger::breaches(&packages, &ledger));
+    let manifest = std::fs::read_to_string(process::root().join("Cargo.toml"))?;
+    breaches.extend(profiles::breaches(&manifest));
     let mut count = 0;
     for package in &packages {
         let files = source_files(&package.folder)?;
