@@ -120,6 +120,15 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
+    /// When the request left whose answer is awaited.
+    pub(crate) const fn asked(&self) -> Option<Instant> {
+        match self {
+            Self::Sent(transmission) | Self::Acknowledged(transmission) => {
+                Some(transmission.started)
+            }
+            Self::Queued | Self::Observing { .. } => None,
+        }
+    }
     /// The time since the first copy, and the copies after it. What comes to an observation answers
     /// no request of its own.
     pub(crate) fn effort(&self, now: Instant) -> (Duration, u8) {

@@ -113,6 +113,7 @@ impl<P: PeerAddress> OwnExchanges<P> {
                 return Err(NO_MESSAGE_ID);
             }
             exchange.renumber(peer.ids.issue(now));
+            self.members.ask_again(*id, now);
         }
         let mut copy = 1;
         if let Phase::Sent(transmission) | Phase::Acknowledged(transmission) = &mut exchange.phase {

@@ -68,7 +68,7 @@ impl<P: PeerAddress> OwnExchanges<P> {
             return Some(message);
         }
         let place = Place { sequence, arrived: now };
-        if newest.is_some_and(|newest| !place.is_after(newest)) {
+        if !place.is_news(newest, exchange.phase.asked()) {
             layer.outputs.discard(from, Discard::Stale);
             return None;
         }
