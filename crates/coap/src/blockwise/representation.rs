@@ -1,8 +1,12 @@
 //! Response bodies that go block by block (RFC 7959 s2.4): the first block leaves with the
 //! response, the others are asked for.
+//!
+//! Each block answers a request of its own. What is kept of the response for later blocks is therefore the representation:
+//! its code, its body, and the options that describe them. An option that answers one request stays with its block:
+//! Observe (RFC 7641 s2), Echo (RFC 9175 s2.2) and Block1 (RFC 7959 s2.3).
 
 use lowmesh_units::{Duration, Instant};
-use lowmesh_wire::coap::{Code, OptionNumber};
+use lowmesh_wire::coap::{Class, Code, OptionNumber};
 
 use super::block::{Block, Exponent};
 use super::key::RequestKey;
@@ -10,6 +14,10 @@ use crate::PeerAddress;
 use crate::event::ResponseTemplate;
 use crate::quota::QuotaMap;
 use crate::resource::EntityTag;
+
+/// The options that answer one request, and describe no representation.
+const OF_ONE_ANSWER: [OptionNumber; 3] =
+    [OptionNumber::OBSERVE, OptionNumber::ECHO, OptionNumber::BLOCK1];
 
 #[derive(Debug)]
 struct Stored {
@@ -47,7 +55,7 @@ impl<P: PeerAddress> Representations<P> {
     ///
     /// `most` is the largest block that may leave, and `room` how many octets of payload leave
     /// without being cut into blocks; with BERT, how many a message holds. `proven` says whether the
-    /// peer's address is.
+    /// peer's address is. What is no representation, an error or a response without a body, stays as it is.
     pub fn answer(
         &mut self,
         place: (P, RequestKey),
@@ -58,6 +66,11 @@ impl<P: PeerAddress> Representations<P> {
         now: Instant,
     ) -> ResponseTemplate {
         let mut response = response;
+        let is_first = asked.is_none_or(|block| block.number == 0);
+        let no_representation = response.payload.is_empty() && is_first;
+        if response.code.class() != Class::Success || no_representation {
+            return response;
+        }
         if asked.is_none() && response.payload.len() <= room {
             return response;
         }
@@ -71,6 +84,9 @@ impl<P: PeerAddress> Representations<P> {
         if block.options.get_uint(OptionNumber::BLOCK2).is_some_and(|value| value & 8 != 0) {
             let octets =
                 response.payload.len() + response.options.as_bytes().len() + 3 * place.1.len();
+            for own in OF_ONE_ANSWER {
+                response.options.remove(own);
+            }
             let stored = Stored { response, expires: now + self.stored.lifetime() };
             // A body that is not kept is made again for each block.
             let _kept = self.stored.insert(place, stored, octets, proven, now);

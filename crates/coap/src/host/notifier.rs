@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use lowmesh_machine::{DropReason, earliest};
 use lowmesh_units::{Duration, Instant};
-use lowmesh_wire::coap::{Code, Message, OptionNumber, Options};
+use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Options};
 
 use super::event::{IncomingId, Output, StateId};
 use super::exchange_layer::ExchangeLayer;
@@ -215,6 +215,11 @@ impl<P: PeerAddress> Notifier<P> {
         let most = layer.affordable(peer, layer.transport.credit(peer, now), overhead);
         let wanted = block.map(Block::from_value);
         let proven = layer.transport.is_proven(peer);
+        let mut response = response;
+        if response.code.class() != Class::Success && response.payload.len() > most.1 {
+            // RFC 7252 s5.5.2: the text of an error is for people; the code alone ends the observation.
+            response.payload.clear();
+        }
         let tables = representations;
         let response = tables.answer((peer, key), response, wanted, most, proven, now);
         let observer = token.clone();

@@ -240,7 +240,9 @@ impl<P: PeerAddress> Server<P> {
         }
         asked.octets = message.options.as_bytes().len() + message.payload.len();
         // A longer request is answered once and not observed: it would be kept as long as its observer.
-        if observe == Some(REGISTER) && reads && asked.octets <= OBSERVED_REQUEST_MAX {
+        // RFC 7959 s3.4: a notification is a first block, so a request for a later one observes nothing.
+        let first = wanted.is_none_or(|block| block.number == 0);
+        if observe == Some(REGISTER) && reads && first && asked.octets <= OBSERVED_REQUEST_MAX {
             asked.observes = Some(message.clone());
         }
         let transport = &layer.transport;
@@ -407,7 +409,7 @@ impl<P: PeerAddress> Server<P> {
         }
         let mut response = response;
         let cut = wanted.is_some() || response.payload.len() > most.1;
-        if response.code.class() == Class::Success && cut {
+        if cut {
             let proven = layer.transport.is_proven(peer);
             let tables = &mut self.representations;
             response = tables.answer((peer, asked.key()), response, wanted, most, proven, now);

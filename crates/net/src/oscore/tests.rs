@@ -207,6 +207,20 @@ fn notifications_are_protected_and_the_observation_ends_by_deregistration() {
 }
 
 #[test]
+fn each_long_state_of_a_protected_observation_comes_whole() {
+    let folder = Folder::new("observe-long");
+    let mut pair = Pair::protected(&folder);
+    let long = |first: u8| (0..3000_u32).map(|n| first.wrapping_add(n as u8)).collect::<Vec<_>>();
+    pair.state = long(1);
+    assert_eq!(payload(&pair.ask(observe())), long(1));
+    for number in 2..6 {
+        pair.state = long(number);
+        pair.server.changed("/t", pair.now);
+        assert_eq!(payload(&pair.settle()), long(number));
+    }
+}
+
+#[test]
 fn an_observation_is_registered_again_after_the_max_age_inside_with_a_new_number() {
     let folder = Folder::new("again");
     let mut pair = Pair::protected(&folder);
