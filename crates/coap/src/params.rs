@@ -59,6 +59,9 @@ pub const TRANSFER_RESTARTS_MAX: u8 = 3;
 /// An answer to an address that is not proven is at most this many times its request, both with
 /// [`DATAGRAM_OVERHEAD`]: the bound of RFC 9000 s8.1; RFC 9175 s2.4 asks for one.
 pub const AMPLIFICATION_MAX: usize = 3;
+/// How long a response is kept for the repetition of its request with the Echo value that came in its place or with its
+/// first block; ours. RFC 9175 s2.3: the client repeats at once; the bound covers a lost copy or two.
+pub const REPETITION_MAX: Duration = Duration::from_secs(10);
 /// Half of the time in which an unproven address may be sent what it has earned; ours.
 pub const CREDIT_PERIOD: Duration = Duration::from_secs(60);
 /// Octets that IPv6 and UDP put around a message: RFC 8200 s3, 40, and RFC 768, 8.

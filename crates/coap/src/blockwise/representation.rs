@@ -12,6 +12,7 @@ use super::block::{Block, Exponent};
 use super::key::RequestKey;
 use crate::PeerAddress;
 use crate::event::ResponseTemplate;
+use crate::params::REPETITION_MAX;
 use crate::quota::QuotaMap;
 use crate::resource::EntityTag;
 
@@ -23,6 +24,17 @@ const OF_ONE_ANSWER: [OptionNumber; 3] =
 struct Stored {
     response: ResponseTemplate,
     expires: Instant,
+    /// The request whose repetition it answers.
+    repetition: Option<(Repeatable, Instant)>,
+}
+
+/// What a repetition has in common with its request, beside the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repeatable {
+    /// The tag of the request's body.
+    pub body: EntityTag,
+    /// How many requests and changes that may change a resource there have been. After one more, the response is old.
+    pub changes: u64,
 }
 
 /// The bodies whose later blocks may be asked for, with a bound over all peers and a share for each source.
@@ -87,11 +99,46 @@ impl<P: PeerAddress> Representations<P> {
             for own in OF_ONE_ANSWER {
                 response.options.remove(own);
             }
-            let stored = Stored { response, expires: now + self.stored.lifetime() };
+            let expires = now + self.stored.lifetime();
+            let stored = Stored { response, expires, repetition: None };
             // A body that is not kept is made again for each block.
             let _kept = self.stored.insert(place, stored, octets, proven, now);
         }
         block
+    }
+    /// Keeps a response for the repetition of its request: its client has got less of it than there is, and an Echo value.
+    /// If the body is kept for later blocks already, it serves for both.
+    pub fn keep_for_repetition(
+        &mut self,
+        place: (P, RequestKey),
+        response: ResponseTemplate,
+        of: Repeatable,
+        now: Instant,
+    ) {
+        let repetition = Some((of, now + REPETITION_MAX));
+        let same =
+            |one: &ResponseTemplate| one.code == response.code && one.payload == response.payload;
+        if let Some(stored) = self.stored.get(&place, now).filter(|one| same(&one.response)) {
+            stored.repetition = repetition;
+            return;
+        }
+        let octets = response.payload.len() + response.options.as_bytes().len() + 3 * place.1.len();
+        let expires = now + self.stored.lifetime();
+        // What is not kept is made again.
+        let proven = false;
+        let stored = Stored { response, expires, repetition };
+        let _kept = self.stored.insert(place, stored, octets, proven, now);
+    }
+    /// The response to the repetition of a request, once.
+    pub fn take_repetition(
+        &mut self,
+        place: &(P, RequestKey),
+        of: Repeatable,
+        now: Instant,
+    ) -> Option<ResponseTemplate> {
+        let stored = self.stored.get(place, now)?;
+        let (kept, until) = stored.repetition.take()?;
+        (kept == of && now < until).then(|| stored.response.clone())
     }
     /// A later block of what is kept; `None` if nothing is.
     pub fn later(
@@ -102,8 +149,13 @@ impl<P: PeerAddress> Representations<P> {
         now: Instant,
     ) -> Option<ResponseTemplate> {
         let lifetime = self.stored.lifetime();
-        let stored = self.stored.get(place, now).filter(|stored| stored.expires > now)?;
+        let is_kept = |stored: &&mut Stored| {
+            stored.expires > now && stored.response.code.class() == Class::Success
+        };
+        let stored = self.stored.get(place, now).filter(is_kept)?;
         stored.expires = now + lifetime;
+        // The client goes on from its first block.
+        stored.repetition = None;
         Some(slice(&stored.response, Some(asked), most, room))
     }
 }

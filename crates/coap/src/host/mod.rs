@@ -203,15 +203,18 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
     /// The state of the resource at a path has changed: its observers are notified. For each different
     /// request among theirs comes an [`Output::Request`] that asks for the new state, a few at a time.
     pub fn changed(&mut self, path: &str, now: Instant) {
+        self.server.on_change();
         self.server.notifier.changed(&mut self.layer, path, now);
     }
     /// The same for the observers whose requests are like this one. A proxy knows what has changed elsewhere only by
     /// the request.
     pub fn request_changed(&mut self, request: &Message, now: Instant) {
+        self.server.on_change();
         self.server.notifier.request_changed(&mut self.layer, request, now);
     }
     /// The same for all observers.
     pub fn all_changed(&mut self, now: Instant) {
+        self.server.on_change();
         self.server.notifier.all_changed(&mut self.layer, now);
     }
 

@@ -15,6 +15,7 @@ mod cut;
 mod drive;
 mod groups;
 mod hostile;
+mod repetition;
 mod sources;
 
 const CLIENT: u8 = 1;
@@ -54,11 +55,14 @@ struct Pair {
     /// Octets of every datagram, by receiver.
     sizes: BTreeMap<u8, Vec<usize>>,
     now: Instant,
+    /// Requests that the server's application has had.
+    asked: usize,
 }
 
 fn pair(limits: HostLimits, body: Vec<u8>) -> Pair {
     let client = host(1, TRUSTING);
-    Pair { client, server: host(2, limits), body, sizes: BTreeMap::new(), now: T0 }
+    let (server, sizes) = (host(2, limits), BTreeMap::new());
+    Pair { client, server, body, sizes, now: T0, asked: 0 }
 }
 
 impl Pair {
@@ -92,6 +96,7 @@ impl Pair {
         }
     }
     fn serve(&mut self, exchange: IncomingId, message: &Message) {
+        self.asked += 1;
         let mut response = ResponseTemplate::new(Code::CONTENT);
         response.payload = match message.code {
             Code::GET => self.body.clone(),

@@ -91,3 +91,23 @@ async fn one_datagram_of_an_unproven_address_reaches_no_member() {
         assert_eq!(value.expect("an answer").text(), "21");
     }
 }
+
+#[tokio::test]
+async fn a_query_of_a_new_client_asks_each_member_once_however_long_its_answer_is() {
+    for proof in [Proof::Needed, Proof::Unneeded] {
+        let (members, manager) = ([(); 12].map(|()| member()), manager(proof));
+        let resources: Vec<_> =
+            members.iter().map(|(member, _)| format!("\"coap://{member}/s/t\"")).collect();
+        let document = format!("{{\"name\":\"room\",\"er\":[{}]}}", resources.join(","));
+        let client = Client::builder().build().expect("settings");
+        let created = client.post(format!("coap://{manager}/e")).payload(document).await;
+        assert_eq!(created.expect("an answer").code(), Code::CREATED);
+        let before = members.each_ref().map(|(_, asked)| asked.load(Ordering::Relaxed));
+        let new = Client::builder().build().expect("settings");
+        let values = new.get(format!("coap://{manager}/e/room")).await.expect("an answer");
+        assert!(values.payload().len() > 200, "no short answer");
+        for ((_, asked), before) in members.iter().zip(before) {
+            assert_eq!(asked.load(Ordering::Relaxed) - before, 1, "{proof:?}");
+        }
+    }
+}
