@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use lowmesh_coap::CongestionControl;
 use lowmesh_coap::blockwise::Exponent;
-use lowmesh_machine::DropReason;
 use lowmesh_net::client::{self, Client, Error};
 use lowmesh_net::multicast::Interface;
 use lowmesh_net::oscore::{Contexts, NO_MEMBER};
@@ -249,12 +248,7 @@ impl From<Error> for Failure {
             Error::Unprotected { .. } => {
                 Self::Security { message: error.to_string(), hint: error.hint() }
             }
-            Error::Failed { reason: DropReason::NoRoute | DropReason::Reset, .. } => {
-                Self::no_answer(&error, error.hint())
-            }
-            Error::Failed { .. } => {
-                Self::no_answer(error, "is the server there? `lowmesh get -v` shows the timers")
-            }
+            Error::Failed { .. } | Error::Fault { .. } => Self::no_answer(&error, error.hint()),
             Error::Ended { .. } => {
                 Self::no_answer(error, "is a server of this scheme running there, at this port?")
             }

@@ -1,5 +1,7 @@
 //! What exchange engines and the host above them have in common: templates of messages, outputs, and counters.
 
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use lowmesh_machine::DropReason;
@@ -240,6 +242,13 @@ pub enum Output<P, X, H> {
         /// Copies after the first.
         retransmissions: u8,
     },
+    /// What was wrong with the answer to a request. Its [`Output::Failed`] follows.
+    Fault {
+        /// The name of the request.
+        handle: H,
+        /// What was wrong.
+        fault: Fault,
+    },
     /// A request or separate response is over without success.
     Failed {
         /// The name of the message.
@@ -283,6 +292,42 @@ pub enum Discard {
     Ping,
     /// A notification older than the one that is here already (RFC 7641 s3.4).
     Stale,
+}
+
+/// What a peer did that failed a request of ours, though it is there and answers. Its text follows the name of the peer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// The response has a critical option that is not known here (RFC 7252 s5.4.1).
+    #[error("sent a response with the critical option {}, which is not known here", .0.0)]
+    CriticalOption(OptionNumber),
+    /// A block option is not what was asked for, or the block has a wrong size.
+    #[error("sent another block than the requested one, or one of a wrong length")]
+    WrongBlock,
+    /// The body of the response is longer than is taken here.
+    #[error("sent a body that is longer than the limit here")]
+    TooLong,
+    /// The resource changed again and again while its body was read.
+    #[error("changes the resource faster than its body can be read")]
+    KeepsChanging,
+    /// The server took the first block of the request for the whole.
+    #[error(
+        "took the first block for the whole body and reported success: it does not know Block1"
+    )]
+    PartlyTaken,
+    /// The next message of the request is longer than the peer takes.
+    #[error("takes no message of this length")]
+    Narrow,
+    /// The peer ended the connection with Abort (RFC 8323 s5.6), with this diagnostic payload.
+    #[error("ended the connection with Abort{}", diagnostic(.0))]
+    Aborted(String),
+}
+
+/// A diagnostic payload behind a sentence. Control characters of a peer do not reach a terminal.
+fn diagnostic(text: &str) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    format!(": {}", text.replace(char::is_control, " "))
 }
 
 /// The number of discarded datagrams by cause, and of records that were lost too early.

@@ -210,6 +210,7 @@ impl Hosting {
             // to nothing is counted in the endpoint. A node has no pings of CoAP, and the ends of connections are orders.
             CoapOutput::Acknowledged { .. }
             | CoapOutput::Discarded { .. }
+            | CoapOutput::Fault { .. }
             | CoapOutput::Pong { .. }
             | CoapOutput::Close { .. } => None,
         };

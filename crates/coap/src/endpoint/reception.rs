@@ -8,7 +8,7 @@ use lowmesh_wire::coap::{Class, Head, Kind, Message, MessageId, MessageView, Opt
 use super::Endpoint;
 use super::exchange::{Expects, Role};
 use crate::PeerAddress;
-use crate::event::{Discard, Purpose};
+use crate::event::{Discard, Fault, Purpose};
 use crate::exchange::{ExchangeId, Output};
 
 impl<P: PeerAddress> Endpoint<P> {
@@ -223,6 +223,8 @@ impl<P: PeerAddress> Endpoint<P> {
             // One member of a group does not speak for the others, and what nobody has verified
             // speaks for nobody.
             if !matches!(expects, Expects::Group { .. }) && !verified {
+                let (handle, fault) = (exchange.handle, Fault::CriticalOption(number));
+                self.layer.outputs.push(Output::Fault { handle, fault });
                 self.own.abandon(&mut self.layer, id, DropReason::Malformed, now);
             }
             return;

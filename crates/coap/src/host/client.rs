@@ -7,13 +7,13 @@ use lowmesh_machine::{DropReason, Handle, Rejected};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{Message, OptionNumber, Token};
 
-use super::Transport;
 use super::event::Output;
 use super::exchange_layer::ExchangeLayer;
+use super::{HostLimits, Transport};
 use crate::PeerAddress;
 use crate::blockwise::{Limits, Progress, Transfer, TransferError};
 use crate::cache::{Cache, Lookup};
-use crate::event::{Discard, RequestTemplate};
+use crate::event::{Discard, Fault, RequestTemplate};
 use crate::exchange::{GroupInput, Input, Name, Repetition};
 use crate::observe::DEREGISTER;
 
@@ -257,6 +257,8 @@ impl<P: PeerAddress> Client<P> {
         let Some(ask) = self.asks.get_mut(&inner) else { return Ok(()) };
         let Some(transfer) = &mut ask.transfer else { return Ok(()) };
         let peer = ask.peer;
+        let (most, payload_max) = layer.transport.block_limits(peer);
+        transfer.limit(most, payload_max);
         let message = transfer.request().map_err(|_| Rejected::TooLong {
             what: "request",
             why: "its body has more blocks than there are numbers for (RFC 7959 s2.2)",
@@ -293,13 +295,18 @@ impl<P: PeerAddress> Client<P> {
         now: Instant,
     ) {
         match progress {
-            Progress::Ask => {
-                if self.send_next(layer, inner, now).is_err() {
-                    self.end(layer, inner, DropReason::QueueFull);
+            Progress::Ask => match self.send_next(layer, inner, now) {
+                Ok(()) => {}
+                Err(Rejected::TooLong { .. }) => {
+                    self.end(layer, inner, DropReason::TooLarge, Some(Fault::Narrow));
                 }
-            }
+                Err(_) => self.end(layer, inner, DropReason::QueueFull, None),
+            },
             Progress::Done(message) => self.deliver(layer, inner, from, message, rtt, now),
-            Progress::Failed(error) => self.end(layer, inner, reason(error)),
+            Progress::Failed(error) => {
+                let (reason, fault) = told(error);
+                self.end(layer, inner, reason, Some(fault));
+            }
         }
     }
 
@@ -337,6 +344,7 @@ impl<P: PeerAddress> Client<P> {
         layer: &mut ExchangeLayer<P, T>,
         inner: Name,
         reason: DropReason,
+        fault: Option<Fault>,
     ) {
         let Some(Ask { name: handle, role, peer: from, .. }) = self.asks.remove(&inner) else {
             return;
@@ -349,6 +357,7 @@ impl<P: PeerAddress> Client<P> {
                 self.finish_group(layer, handle);
             }
             Role::Request | Role::Group(_) | Role::Deregistration | Role::Plain => {
+                layer.outbox.extend(fault.map(|fault| Output::Fault { handle, fault }));
                 layer.outbox.push(Output::Failed { handle, reason });
             }
         }
@@ -458,7 +467,7 @@ impl<P: PeerAddress> Client<P> {
         reason: DropReason,
     ) {
         if self.asks.contains_key(&inner) {
-            self.end(layer, inner, reason);
+            self.end(layer, inner, reason, None);
         } else if let Name::Application(handle) = inner {
             layer.outbox.push(Output::Failed { handle, reason });
         }
@@ -472,14 +481,17 @@ fn transfer_limits<P: PeerAddress, T: Transport<P>>(
 ) -> Limits {
     let (most, payload_max) = layer.transport.block_limits(peer);
     let exponent = layer.limits.exponent.min(most);
-    Limits { exponent, payload_max, body_max: layer.limits.body_max }
+    let HostLimits { body_max, negotiates, .. } = layer.limits;
+    Limits { exponent, payload_max, body_max, negotiates }
 }
 
 /// How a transfer's failure is told.
-const fn reason(error: TransferError) -> DropReason {
+const fn told(error: TransferError) -> (DropReason, Fault) {
     match error {
-        TransferError::WrongBlock => DropReason::Malformed,
-        TransferError::TooLarge | TransferError::TooManyBlocks => DropReason::TooLarge,
-        TransferError::KeepsChanging => DropReason::GaveUp,
+        TransferError::WrongBlock => (DropReason::Malformed, Fault::WrongBlock),
+        TransferError::TooLarge => (DropReason::TooLarge, Fault::TooLong),
+        TransferError::TooManyBlocks => (DropReason::TooLarge, Fault::Narrow),
+        TransferError::KeepsChanging => (DropReason::GaveUp, Fault::KeepsChanging),
+        TransferError::PartlyTaken => (DropReason::Malformed, Fault::PartlyTaken),
     }
 }

@@ -254,6 +254,10 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
                     client.on_failed(layer, handle, reason);
                 }
             }
+            exchange::Output::Fault { handle, fault } => {
+                let handle = client.name(handle);
+                layer.outbox.push(Output::Fault { handle, fault });
+            }
             exchange::Output::Acknowledged { handle, rtt, retransmissions } => {
                 if !server.notifier.on_acknowledged(handle, now) {
                     let handle = client.name(handle);

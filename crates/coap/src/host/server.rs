@@ -239,24 +239,8 @@ impl<P: PeerAddress> Server<P> {
             return layer.answer(exchange, challenge, now);
         }
         let mut asked = Box::new(Asked::new(from, &message, (arrived, wanted), multicast, now));
-        if let Some(block) = arrived {
-            match self.assemble(layer, &asked, block, &message, now) {
-                Ok(body) => message.payload = body,
-                Err(response) => return layer.answer(exchange, response, now),
-            }
-            for own in [OptionNumber::BLOCK1, OptionNumber::SIZE1] {
-                message.options.remove(own);
-            }
-        } else if let Some(block) = wanted.filter(|block| block.number > 0) {
-            match self.later(layer, &asked, block, now) {
-                Some(response) => return layer.answer(exchange, response, now),
-                // RFC 7959 s2.4: a GET can be performed again for its later blocks, others not.
-                None if !reads => {
-                    let response = ResponseTemplate::new(Code::REQUEST_ENTITY_INCOMPLETE);
-                    return layer.answer(exchange, response, now);
-                }
-                None => {}
-            }
+        if let Err(response) = self.take_block(layer, &asked, &mut message, now) {
+            return layer.answer(exchange, response, now);
         }
         asked.octets = message.options.as_bytes().len() + message.payload.len();
         // A longer request is answered once and not observed: it would be kept as long as its observer.
@@ -281,6 +265,33 @@ impl<P: PeerAddress> Server<P> {
         message.options.remove(OptionNumber::BLOCK2);
         let exchange = IncomingId::Peer(exchange);
         layer.outbox.push(Output::Request { exchange, from, message, multicast });
+    }
+
+    /// Puts the whole body of a request whose last block has come into its message. The error is the response to give at once:
+    /// the body goes on, or a response that has begun does.
+    fn take_block<T: Transport<P>>(
+        &mut self,
+        layer: &mut ExchangeLayer<P, T>,
+        asked: &Asked<P>,
+        message: &mut Message,
+        now: Instant,
+    ) -> Result<(), ResponseTemplate> {
+        if let Some(block) = asked.arrived {
+            message.payload = self.assemble(layer, asked, block, message, now)?;
+            for own in [OptionNumber::BLOCK1, OptionNumber::SIZE1] {
+                message.options.remove(own);
+            }
+        } else if let Some(block) = asked.wanted.filter(|block| block.number > 0) {
+            match self.later(layer, asked, block, now) {
+                Some(response) => return Err(response),
+                // RFC 7959 s2.4: a GET can be performed again for its later blocks, others not.
+                None if !reads(asked.code) => {
+                    return Err(ResponseTemplate::new(Code::REQUEST_ENTITY_INCOMPLETE));
+                }
+                None => {}
+            }
+        }
+        Ok(())
     }
 
     /// The response to a request that is repeated with the Echo value it has brought: the application has made it already.

@@ -23,6 +23,7 @@ const SERVER: u8 = 2;
 const T0: Instant = Instant::ZERO;
 const TRUSTING: HostLimits = HostLimits {
     exponent: Exponent::MAX,
+    negotiates: false,
     body_max: 1 << 20,
     assemblies_max: 1 << 21,
     assemblies_per_source: 1 << 21,

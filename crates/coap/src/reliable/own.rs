@@ -13,7 +13,7 @@ use super::connection::State;
 use super::connection_layer::ConnectionLayer;
 use super::message::{TOO_LONG, message};
 use crate::PeerAddress;
-use crate::event::{Discard, Purpose, RequestTemplate};
+use crate::event::{Discard, Fault, Purpose, RequestTemplate};
 use crate::exchange::{ExchangeId, Name, Output};
 use crate::no_response::Unwanted;
 use crate::observe::{DEREGISTER, registers};
@@ -237,7 +237,8 @@ impl<P: PeerAddress> OwnExchanges<P> {
             // What nobody has verified speaks for nobody.
             if !verified {
                 self.forget(id);
-                layer.outputs.fail(handle, DropReason::Malformed);
+                let fault = Fault::CriticalOption(number);
+                layer.outputs.fail_by(handle, DropReason::Malformed, fault);
             }
             return;
         }
@@ -272,12 +273,20 @@ impl<P: PeerAddress> OwnExchanges<P> {
     }
 
     /// A connection is over, and everything on it has failed.
-    pub(super) fn end(&mut self, layer: &mut ConnectionLayer<P>, peer: P, reason: DropReason) {
+    pub(super) fn end(
+        &mut self,
+        layer: &mut ConnectionLayer<P>,
+        peer: P,
+        reason: DropReason,
+        fault: Option<&Fault>,
+    ) {
         let open = self.waiting.iter().filter(|(_, waiting)| waiting.peer == peer);
         let open: Vec<ExchangeId> = open.map(|(id, _)| *id).collect();
         for id in open {
-            if let Some(Waiting { handle, .. }) = self.forget(id) {
-                layer.outputs.fail(handle, reason);
+            let Some(Waiting { handle, .. }) = self.forget(id) else { continue };
+            match fault {
+                Some(fault) => layer.outputs.fail_by(handle, reason, fault.clone()),
+                None => layer.outputs.fail(handle, reason),
             }
         }
     }

@@ -138,6 +138,7 @@ impl World {
                 | Output::Discarded { .. } => {}
                 Output::Notification { .. }
                 | Output::GroupResponse { .. }
+                | Output::Fault { .. }
                 | Output::Pong { .. }
                 | Output::Close { .. }
                 | Output::Over { .. } => panic!("nobody asked for that: {output:?}"),

@@ -413,6 +413,7 @@ async fn gather(
 fn reason(error: &Error) -> DropReason {
     match error {
         Error::Failed { reason, .. } => *reason,
+        Error::Fault { .. } => DropReason::Malformed,
         Error::Silence { .. } | Error::Unwanted | Error::Unprotected { .. } => DropReason::GaveUp,
         Error::Rejected(_) | Error::Crowded(_) => DropReason::QueueFull,
         _ => DropReason::NoRoute,

@@ -56,7 +56,8 @@ impl Builder {
         self.0.security_group = Some((group, to_one));
         self
     }
-    /// The largest blocks of long bodies (RFC 7959).
+    /// The largest blocks of long bodies (RFC 7959), both ways: a GET, FETCH or POST says the size to the server with its
+    /// Block2 option. A server that knows no blocks refuses such a request with 4.02.
     pub fn block(mut self, exponent: Exponent) -> Self {
         self.0.block = Some(exponent);
         self

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lowmesh_coap::exchange::GroupInput;
-use lowmesh_coap::{Input, Output, ResponseTemplate};
+use lowmesh_coap::{Fault, Input, Output, ResponseTemplate};
 use lowmesh_machine::{DropReason, Handle};
 use lowmesh_wire::coap::Code;
 use tokio::sync::mpsc;
@@ -27,6 +27,8 @@ use crate::transport::{Transport, misgreeting};
 struct Route {
     peer: Peer,
     mailbox: Arc<Mailbox>,
+    /// What was wrong with its answer.
+    fault: Option<Fault>,
 }
 
 /// All requests of one transport.
@@ -164,7 +166,7 @@ impl<W: Transport> Conversation<W> {
             Operation::Ping => Input::Ping { peer, handle },
         };
         match self.transport.handle(input) {
-            Ok(()) => drop(self.routes.insert(handle, Route { peer, mailbox })),
+            Ok(()) => drop(self.routes.insert(handle, Route { peer, mailbox, fault: None })),
             Err(rejected) => mailbox.finish(Err(rejected.into())),
         }
     }
@@ -181,9 +183,15 @@ impl<W: Transport> Conversation<W> {
             Output::Response { handle, .. }
             | Output::Pong { handle, .. }
             | Output::Over { handle } => self.finish(handle, Ok(output)),
+            Output::Fault { handle, fault } => {
+                if let Some(route) = self.routes.get_mut(&handle) {
+                    route.fault = Some(fault);
+                }
+            }
             Output::Failed { handle, reason } => {
-                if let Some(route) = self.routes.get(&handle) {
-                    let error = self.failure(route.peer, reason);
+                if let Some(route) = self.routes.get_mut(&handle) {
+                    let (peer, fault) = (route.peer, route.fault.take());
+                    let error = self.failure(peer, reason, fault);
                     self.finish(handle, Err(error));
                 }
             }
@@ -216,8 +224,11 @@ impl<W: Transport> Conversation<W> {
         }
     }
     /// What it means that a request has failed.
-    fn failure(&mut self, peer: Peer, reason: DropReason) -> Error {
+    fn failure(&mut self, peer: Peer, reason: DropReason, fault: Option<Fault>) -> Error {
         let address = peer.address;
+        if let Some(fault) = fault {
+            return Error::Fault { peer: address, fault };
+        }
         if let Some(error) = self.misgreeted(address) {
             return error;
         }

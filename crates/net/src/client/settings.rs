@@ -100,6 +100,7 @@ impl Settings {
         }
         if let Some(block) = self.block.take() {
             self.host.exponent = block;
+            self.host.negotiates = true;
         }
         self
     }

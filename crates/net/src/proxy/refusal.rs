@@ -5,8 +5,8 @@
 
 use std::borrow::Cow;
 
-use lowmesh_coap::ResponseTemplate;
 use lowmesh_coap::proxy::failure;
+use lowmesh_coap::{Fault, ResponseTemplate};
 use lowmesh_machine::DropReason;
 use lowmesh_wire::coap::{Code, Message, OptionNumber};
 
@@ -82,6 +82,11 @@ impl Refusal {
             Error::Handshake { .. } | Error::Connect(ConnectError::Tls(_)) => {
                 Self::new(Code::BAD_GATEWAY, format!("no secure session with {target}"))
             }
+            // What the next hop says about itself is not for the client.
+            Error::Fault { fault: Fault::Aborted(_), .. } => {
+                Self::new(Code::BAD_GATEWAY, format!("{target} {}", Fault::Aborted(String::new())))
+            }
+            Error::Fault { fault, .. } => Self::new(Code::BAD_GATEWAY, format!("{target} {fault}")),
             _ => Self::new(Code::BAD_GATEWAY, format!("{target} cannot be reached")),
         }
     }

@@ -3,5 +3,6 @@
 mod client;
 mod coap_line;
 mod coap_udp;
+mod faulty;
 mod lossy;
 mod product;
