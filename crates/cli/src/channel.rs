@@ -20,6 +20,7 @@ use crate::answer;
 use crate::console::{reader_gone, say};
 use crate::failure::Failure;
 use crate::group_oscore;
+use crate::key;
 use crate::rows;
 use crate::traffic;
 
@@ -51,7 +52,7 @@ pub struct Args {
     /// Hop limit of requests to groups; by default they stay on the link
     #[arg(long, value_name = "HOPS", value_parser = clap::value_parser!(u8).range(1..))]
     hops: Option<u8>,
-    /// Pre-shared key for coaps, or @FILE that contains it
+    /// Pre-shared key for coaps: text, 0x and hexadecimal digits, or @FILE
     #[arg(short = 'k', long, value_name = "KEY", requires = "identity")]
     psk: Option<String>,
     /// Identity that belongs to the key
@@ -66,6 +67,9 @@ pub struct Args {
     /// Security context for OSCORE, in libcoap's file format; the state is stored next to the file
     #[arg(short = 'E', long, value_name = "FILE")]
     oscore: Option<PathBuf>,
+    /// Folder for the state of security contexts, where that of their files cannot be written; use the same folder each time
+    #[arg(long, value_name = "DIR")]
+    oscore_state: Option<PathBuf>,
     #[command(flatten)]
     security: group_oscore::Member,
     #[command(flatten)]
@@ -151,7 +155,7 @@ impl Args {
             builder = builder.block(block);
         }
         if let (Some(key), Some(identity)) = (&self.psk, &self.identity) {
-            builder = builder.key(identity.as_bytes(), &secret(key)?);
+            builder = builder.key(identity.as_bytes(), &key::secret(key)?);
         }
         if let Some(file) = &self.cafile {
             builder = builder.trust(trusted(file)?);
@@ -160,9 +164,9 @@ impl Args {
             builder = builder.trust(TlsClient::insecure()?);
         }
         if let Some(file) = &self.oscore {
-            builder = builder.protect(Contexts::open(file)?);
+            builder = builder.protect(Contexts::open_in(file, self.oscore_state.as_deref())?);
         }
-        builder = self.security.protect(builder)?;
+        builder = self.security.protect(builder, self.oscore_state.as_deref())?;
         if self.address.is_some() || self.port.is_some() {
             let address = self.address.unwrap_or(Ipv6Addr::UNSPECIFIED.into());
             builder = builder.local(SocketAddr::new(address, self.port.unwrap_or(0)));
@@ -285,16 +289,4 @@ pub fn trusted(file: &Path) -> Result<TlsClient, Failure> {
         let message = format!("{}: {error}", file.display());
         Failure::usage(message, "--cafile takes the certificates of authorities, as PEM")
     })
-}
-
-/// A secret as given, or the first line of `@FILE`.
-pub fn secret(text: &str) -> Result<Vec<u8>, Failure> {
-    let Some(file) = text.strip_prefix('@') else { return Ok(text.as_bytes().to_vec()) };
-    let read = std::fs::read_to_string(file).map_err(|error| {
-        Failure::usage(
-            format!("cannot read {file}: {error}"),
-            "--psk @FILE takes a file's first line",
-        )
-    })?;
-    Ok(read.lines().next().unwrap_or_default().as_bytes().to_vec())
 }

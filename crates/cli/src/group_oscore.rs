@@ -2,7 +2,7 @@
 //!
 //! A request to one server is for one member, in pairwise mode. It is named, or the only other member of the file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lowmesh_net::client::Builder;
 use lowmesh_net::oscore::{Contexts, Identity, ToOne};
@@ -35,11 +35,11 @@ impl Member {
     pub const fn is_given(&self) -> bool {
         self.file.is_some()
     }
-    /// Lets a client protect its requests.
-    pub fn protect(&self, builder: Builder) -> Result<Builder, Failure> {
+    /// Lets a client protect its requests. The state is in the folder `state`, by default next to the file.
+    pub fn protect(&self, builder: Builder, state: Option<&Path>) -> Result<Builder, Failure> {
         let Some(file) = &self.file else { return Ok(builder) };
         let contexts = Contexts::default();
-        let group = contexts.add_group(file)?;
+        let group = contexts.add_group_in(file, state)?;
         let to_one = match &self.to {
             Some(text) => ToOne::Member(named(text, &contexts.members(group))?),
             None if self.group_mode => ToOne::GroupMode,

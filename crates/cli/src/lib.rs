@@ -21,6 +21,7 @@ mod failure;
 mod group_oscore;
 mod groups;
 mod interrupt;
+mod key;
 mod keygen;
 mod log;
 mod manual;

@@ -11,9 +11,9 @@ use lowmesh_net::tls::TlsServer;
 use lowmesh_net::udp::BindError;
 use lowmesh_wire::coap::uri::Scheme;
 
-use crate::channel::secret;
 use crate::console::say;
 use crate::failure::Failure;
+use crate::key;
 use crate::log;
 
 /// Addresses, ports and keys of a server.
@@ -29,12 +29,15 @@ pub struct Args {
     /// Port of coap+ws, or coaps+ws with --cert
     #[arg(long, value_name = "PORT")]
     ws_port: Option<u16>,
-    /// Pre-shared key for coaps, or @FILE that contains it
+    /// Pre-shared key for coaps: text, 0x and hexadecimal digits, or @FILE
     #[arg(short = 'k', long, value_name = "KEY", requires = "identity")]
     psk: Option<String>,
     /// Identity of the clients that know the key
     #[arg(short = 'u', long, value_name = "NAME", requires = "psk")]
     identity: Option<String>,
+    /// More keys for coaps: a file with a line for each identity, IDENTITY KEY
+    #[arg(long, value_name = "FILE")]
+    psk_file: Option<PathBuf>,
     /// Chain of certificates (PEM) for coaps+tcp and coaps+ws
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
@@ -47,6 +50,9 @@ pub struct Args {
     /// Member of a group for Group OSCORE (repeatable); its state is stored next to the file
     #[arg(long, value_name = "FILE")]
     group_oscore: Vec<PathBuf>,
+    /// Folder for the state of security contexts, where that of their files cannot be written; use the same folder each time
+    #[arg(long, value_name = "DIR")]
+    oscore_state: Option<PathBuf>,
     /// Serve /metrics for Prometheus: counters, and the state of congestion control for each peer; it contains the
     /// addresses of peers
     #[arg(long)]
@@ -59,6 +65,10 @@ pub struct Args {
 }
 
 impl Args {
+    /// The folder for the state of security contexts.
+    pub fn oscore_state(&self) -> Option<&Path> {
+        self.oscore_state.as_deref()
+    }
     /// Whether requests to groups may be protected with Group OSCORE.
     pub fn is_in_group(&self) -> bool {
         !self.group_oscore.is_empty()
@@ -153,9 +163,11 @@ fn contexts(args: &Args) -> Result<Option<Contexts>, Failure> {
         }
         return Ok(None);
     }
-    let contexts = args.oscore.as_deref().map(Contexts::open).transpose()?.unwrap_or_default();
+    let state = args.oscore_state.as_deref();
+    let open = |file| Contexts::open_in(file, state);
+    let contexts = args.oscore.as_deref().map(open).transpose()?.unwrap_or_default();
     for file in &args.group_oscore {
-        contexts.add_group(file)?;
+        contexts.add_group_in(file, state)?;
     }
     Ok(Some(contexts))
 }
@@ -221,9 +233,15 @@ fn secure_port(port: u16) -> Result<u16, Failure> {
 }
 
 fn keys(args: &Args) -> Result<Option<Keys>, Failure> {
-    let (Some(key), Some(identity)) = (&args.psk, &args.identity) else { return Ok(None) };
-    let keys = Keys::new().with(identity.as_bytes(), &secret(key)?);
-    keys.map(Some).map_err(|error| Failure::usage(error, "see --psk and --identity"))
+    let mut keys = Keys::new();
+    if let (Some(key), Some(identity)) = (&args.psk, &args.identity) {
+        let added = keys.with(identity.as_bytes(), &key::secret(key)?);
+        keys = added.map_err(|error| Failure::usage(error, "see --psk and --identity"))?;
+    }
+    if let Some(file) = &args.psk_file {
+        keys = key::add_file(keys, file)?;
+    }
+    Ok(Some(keys).filter(|keys| !keys.is_empty()))
 }
 
 fn certificates(args: &Args) -> Result<Option<TlsServer>, Failure> {

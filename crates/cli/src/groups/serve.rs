@@ -15,9 +15,10 @@ use lowmesh_net::server::{Limits, Server};
 use lowmesh_wire::coap::uri::{Host, Scheme};
 
 use crate::bounds;
-use crate::channel::{interface, secret, trusted, uri, wait};
+use crate::channel::{interface, trusted, uri, wait};
 use crate::console::say;
 use crate::failure::Failure;
+use crate::key;
 use crate::place;
 use crate::ports::{self, Reach};
 use crate::rows;
@@ -138,14 +139,14 @@ fn unusable(error: &lowmesh_group::store::StoreError) -> Failure {
 fn client(args: &Args) -> Result<Client, Failure> {
     let mut builder = Client::builder().datagrams(args.bounds.datagrams()?);
     if let (Some(key), Some(identity)) = (&args.member_psk, &args.member_identity) {
-        builder = builder.key(identity.as_bytes(), &secret(key)?);
+        builder = builder.key(identity.as_bytes(), &key::secret(key)?);
     }
     if let Some(file) = &args.cafile {
         builder = builder.trust(trusted(file)?);
     }
     if let Some(file) = &args.member_group_oscore {
         let contexts = Contexts::default();
-        let group = contexts.add_group(file)?;
+        let group = contexts.add_group_in(file, args.ports.oscore_state())?;
         // RFC 10021 s14.9: what is for one member is protected for one, unless the user says otherwise.
         let to_one = if args.member_group_mode { ToOne::GroupMode } else { ToOne::Answered };
         let others = contexts.members(group).len();

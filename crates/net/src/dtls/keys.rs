@@ -34,6 +34,10 @@ impl Keys {
     pub fn new() -> Self {
         Self::default()
     }
+    /// True without a key.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
     /// The same with one more key.
     pub fn with(mut self, identity: &[u8], key: &[u8]) -> Result<Self, KeyError> {
         if identity.len() > IDENTITY_LEN_MAX {

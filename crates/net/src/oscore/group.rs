@@ -15,7 +15,7 @@ use lowmesh_oscore::{Challenge, Identity, ProtectError, Refusal, ResponseError};
 use lowmesh_wire::coap::stream::StreamMessage;
 
 use super::error::OpenError;
-use super::store::{FileStore, Store, StoreError, lock, real, sender_of};
+use super::store::{FileStore, Store, StoreError, lock, place_of, real, sender_of};
 use crate::clock::fresh_octets;
 
 /// A member of a group whose changing part is in a [`Store`].
@@ -29,7 +29,7 @@ pub(super) struct StoredGroup {
 
 impl StoredGroup {
     /// The member of a file (see [`Configuration`]); what changes is kept in `FILE.SENDER-group.state`.
-    pub(super) fn open(path: &Path) -> Result<Self, OpenError> {
+    pub(super) fn open(path: &Path, state_folder: Option<&Path>) -> Result<Self, OpenError> {
         let read = |error| OpenError::Read { path: path.to_owned(), error };
         let real = real(path).map_err(read)?;
         let names = fs::metadata(&real).map_err(read)?.nlink();
@@ -40,7 +40,8 @@ impl StoredGroup {
         let configuration = Configuration::parse(&text)
             .map_err(|error| OpenError::Group { path: path.to_owned(), error })?;
         let group = configuration.group();
-        let place = sender_of(&real, group.sender_id());
+        let place = place_of(&real, group.sender_id(), state_folder)?;
+        let place = sender_of(&place, group.sender_id());
         let lock = lock(&place)?;
         let mut state = place.into_os_string();
         state.push("-group.state");
