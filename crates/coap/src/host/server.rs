@@ -359,6 +359,8 @@ impl<P: PeerAddress> Server<P> {
             asked.agreed = response.options.get(OptionNumber::OBSERVE).is_some();
             if is_challenge(&response) {
                 response = self.challenge(layer, asked.peer, now);
+            } else if asked.arrived.is_some() {
+                self.assemblies.end(&(asked.peer, asked.key()));
             }
             asked.wishes.apply(&mut response);
             let token = self.register(layer, &asked, &mut response, now);

@@ -111,3 +111,14 @@ async fn a_query_of_a_new_client_asks_each_member_once_however_long_its_answer_i
         }
     }
 }
+
+#[tokio::test]
+async fn a_new_client_creates_an_entity_with_a_document_of_several_blocks() {
+    let ((member, _), manager) = (member(), manager(Proof::Needed));
+    let spaces = " ".repeat(3000);
+    let document = format!("{{\"name\":\"room\",{spaces}\"er\":[\"coap://{member}/s/t\"]}}");
+    let client = Client::builder().build().expect("settings");
+    let created = client.post(format!("coap://{manager}/e")).payload(document).await;
+    // The manager challenges the last block; the blocks before it are still there when the client repeats it.
+    assert_eq!(created.expect("an answer").code(), Code::CREATED);
+}
