@@ -57,7 +57,7 @@ fn below(input: Input<'_, u16>) -> Result<exchange::Input<'_, u16>, Rejected> {
         }
         Input::Connection(input) => exchange::Input::Connection(input),
         Input::Unreachable { peer } => exchange::Input::Unreachable { peer },
-        Input::SessionEnded { peer } => exchange::Input::SessionEnded { peer },
+        Input::SessionEnded { peer, reopens } => exchange::Input::SessionEnded { peer, reopens },
         Input::Deadline => exchange::Input::Deadline,
     })
 }
@@ -90,6 +90,7 @@ fn above(output: exchange::Output<u16>) -> Output<u16> {
         }
         Below::Failed { handle, reason } => Output::Failed { handle: of(handle), reason },
         Below::Close { peer } => Output::Close { peer },
+        Below::SessionOver { peer } => Output::SessionOver { peer },
         Below::Discarded { from, cause } => Output::Discarded { from, cause },
     }
 }

@@ -65,6 +65,9 @@ pub struct Config {
     pub amplification_max: Option<usize>,
     /// Every peer's address is proven, as by the handshake of DTLS.
     pub proven: bool,
+    /// Messages travel in secure sessions that this end opens. A peer that has restarted has lost its session and is
+    /// silent, so the endpoint ends a session in which no answer comes ([`Output::SessionOver`](crate::Output)).
+    pub opens_sessions: bool,
 }
 
 impl Default for Config {
@@ -91,6 +94,7 @@ impl Default for Config {
             proxy: false,
             amplification_max: None,
             proven: false,
+            opens_sessions: false,
         }
     }
 }

@@ -264,6 +264,12 @@ pub enum Output<P, X, H> {
         /// The connection.
         peer: P,
     },
+    /// The secure session with a peer is over, because nothing comes from the peer any more: see
+    /// [`Config::opens_sessions`](crate::Config). What is sent from here on opens the next session.
+    SessionOver {
+        /// The peer.
+        peer: P,
+    },
     /// A datagram came to nothing.
     Discarded {
         /// The peer that sent it.

@@ -48,6 +48,8 @@ pub(crate) struct Peer {
     pub(crate) returned: bool,
     /// What may leave to it while it is unproven.
     pub(crate) credit: Credit,
+    /// Since when an answer has been due and nothing has come.
+    silent_since: Option<Instant>,
 }
 
 impl Peer {
@@ -77,6 +79,7 @@ impl Peer {
             strays: 0,
             returned: false,
             credit: Credit::default(),
+            silent_since: None,
         }
     }
     /// True when forgetting the peer ends no exchange.
@@ -92,6 +95,18 @@ impl Peer {
             return usize::MAX;
         }
         self.credit.balance(now).saturating_sub(DATAGRAM_OVERHEAD)
+    }
+    /// Since when an answer has been due and nothing has come.
+    pub(crate) const fn silent_since(&self) -> Option<Instant> {
+        self.silent_since
+    }
+    /// Something has come.
+    pub(crate) const fn hear(&mut self) {
+        self.silent_since = None;
+    }
+    /// A message has left that the peer has to answer.
+    pub(crate) fn demand_answer(&mut self, now: Instant) {
+        self.silent_since.get_or_insert(now);
     }
     /// How much would be lost with it, compared with other idle peers. A flood of forged addresses leaves
     /// peers behind that came once.

@@ -282,6 +282,20 @@ impl Sessions {
             matches!(session.state, State::Handshake(_)) && session.heard.is_some()
         })
     }
+    /// True if this end opens sessions.
+    pub const fn opens(&self) -> bool {
+        self.client.is_some()
+    }
+    /// The endpoint hears nothing from a peer any more, which may have lost its session: the session is over, and the next
+    /// datagram opens another one. A handshake in progress has a timeout of its own.
+    pub fn end(&mut self, now: Instant, peer: Peer) {
+        let key = (peer, Standing::Settled);
+        if self.all.get(&key).is_some_and(|session| matches!(session.state, State::Open)) {
+            // RFC 5246 s7.2.1: the peer may be there after all, and gets to know.
+            self.with(key, now, |session| session.dtls.close());
+            self.remove(key);
+        }
+    }
     /// Closes all sessions with an alert.
     pub fn close(&mut self, now: Instant) {
         let keys: Vec<Key> = self.all.keys().copied().collect();

@@ -85,7 +85,8 @@ pub const REQUEST_OVERHEAD: usize = 1024;
 pub const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// How long a connection may be silent; ours: others may want its place.
 pub const IDLE_MAX: Duration = Duration::from_secs(600);
-/// How long an observer that was silent for [`IDLE_MAX`] may take to answer a Ping (RFC 8323 s5.4); ours.
+/// How long a peer that was silent, an observer for [`IDLE_MAX`] or a server for [`CLIENT_SILENCE`], may take to answer a
+/// Ping (RFC 8323 s5.4); ours.
 pub const PONG_MAX: Duration = Duration::from_secs(30);
 /// How long a message may take from its first octet to its last; ours: the longest one at 1 kB a second.
 pub const RECEIVE_MAX: Duration = Duration::from_secs(60);
@@ -156,6 +157,9 @@ pub const PROXY_UNHEEDED_MAX: Duration = Duration::from_secs(2);
 pub const PATIENCE: Duration = Duration::from_secs(93);
 /// How long a client waits for the answer to its deregistration: one retransmission with the timers of RFC 7252 s4.8.
 pub const FAREWELL: Duration = Duration::from_secs(5);
+/// How long nothing may come on a connection on which an answer is due, before the client sends a Ping; ours. With
+/// [`PONG_MAX`] a dead server is noticed about as soon as over UDP, MAX_TRANSMIT_WAIT (RFC 7252 s4.8.2).
+pub const CLIENT_SILENCE: Duration = Duration::from_secs(60);
 /// How long a client keeps a connection that nobody needs; ours.
 pub const CLIENT_IDLE: Duration = Duration::from_secs(60);
 /// Requests that wait for a client's socket or for one of its connections; ours. The callers of more wait.

@@ -17,7 +17,7 @@ use crate::driver::{Driver, SessionLoss};
 use crate::metrics::{Kind, Report};
 use crate::oscore::Protected;
 use crate::peer::Peer;
-pub(crate) use connected::{Connected, Patience, misgreeting};
+pub(crate) use connected::{Connected, Patience, Silent, misgreeting};
 
 /// One transport. Its outputs come in the order of arrival.
 pub(crate) trait Transport: Send {

@@ -212,6 +212,7 @@ impl Hosting {
             | CoapOutput::Discarded { .. }
             | CoapOutput::Fault { .. }
             | CoapOutput::Pong { .. }
+            | CoapOutput::SessionOver { .. }
             | CoapOutput::Close { .. } => None,
         };
         self.outbox.extend(note.map(Output::Driver));

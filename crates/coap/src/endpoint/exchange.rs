@@ -21,6 +21,8 @@ pub(crate) struct Outgoing<P> {
     pub(crate) expects: Expects,
     /// What comes counts when the layer above has accepted it.
     pub(crate) verified: bool,
+    /// A notification has come for it, in this session if there is one.
+    pub(crate) registered: bool,
     /// The datagram; its message ID is written when it first leaves.
     pub(crate) bytes: Vec<u8>,
     pub(crate) phase: Phase,

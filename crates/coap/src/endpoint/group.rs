@@ -61,8 +61,9 @@ impl<P: PeerAddress> OwnExchanges<P> {
         }
         let message = Message { kind, code, message_id: MessageId(0), token, options, payload };
         let (role, expects) = (Role::Request, Expects::Group { wait, observes });
-        let (peer, verified) = (group, false);
-        let wanted = Wanted { peer, message, role, expects, verified, handle, holds_token };
+        let (peer, verified, registered) = (group, false, false);
+        let wanted =
+            Wanted { peer, message, role, expects, verified, registered, handle, holds_token };
         self.enqueue(layer, wanted, now)
     }
 

@@ -140,8 +140,17 @@ impl<P: PeerAddress> Requests<P> {
             Answer::Separate => {
                 let message = response.into_message(Kind::Confirmable, MessageId(0), token);
                 let (role, expects) = (Role::Separate, Expects::One);
-                let (holds_token, verified) = (false, false);
-                let wanted = Wanted { peer, message, role, expects, verified, handle, holds_token };
+                let (holds_token, verified, registered) = (false, false, false);
+                let wanted = Wanted {
+                    peer,
+                    message,
+                    role,
+                    expects,
+                    verified,
+                    registered,
+                    handle,
+                    holds_token,
+                };
                 own.enqueue(layer, wanted, now)?;
             }
             Answer::Multicast { came } => {

@@ -134,6 +134,17 @@ impl<P: PeerAddress> MessageLayer<P> {
     /// RFC 7252 s9.1.1: message IDs of an ended session do not apply to the next session.
     pub(super) fn forget_session(&mut self, peer: P) {
         self.remembered.forget_session(&mut self.peers, peer);
+        if let Some(known) = self.peers.get_mut(&peer) {
+            known.hear();
+        }
+    }
+    /// Something came from a peer in its session, so that lives.
+    pub(super) fn hear(&mut self, from: P) {
+        if self.config.opens_sessions
+            && let Some(known) = self.peers.get_mut(&from)
+        {
+            known.hear();
+        }
     }
 
     /// Gives a destination a congestion control of its own, or with `None` that of the endpoint again.

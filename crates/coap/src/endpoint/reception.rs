@@ -13,6 +13,7 @@ use crate::exchange::{ExchangeId, Output};
 
 impl<P: PeerAddress> Endpoint<P> {
     pub(super) fn on_datagram(&mut self, from: P, bytes: &[u8], now: Instant) {
+        self.layer.hear(from);
         let view = match MessageView::parse(bytes) {
             Ok(view) => view,
             Err(error) => return self.on_malformed(from, bytes, error, now),

@@ -280,6 +280,10 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
                 server.on_gone(layer, peer);
                 layer.outbox.push(Output::Close { peer });
             }
+            exchange::Output::SessionOver { peer } => {
+                server.on_gone(layer, peer);
+                layer.outbox.push(Output::SessionOver { peer });
+            }
             exchange::Output::Discarded { from, cause } => {
                 layer.outbox.push(Output::Discarded { from, cause });
             }
@@ -329,10 +333,9 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
                 server.on_gone(layer, peer);
                 result
             }
-            Input::SessionEnded { peer } => {
-                let result = layer.transport.handle(now, exchange::Input::SessionEnded { peer });
-                server.on_gone(layer, peer);
-                result
+            Input::SessionEnded { peer, reopens } => {
+                let ended = exchange::Input::SessionEnded { peer, reopens };
+                layer.transport.handle(now, ended).inspect(|()| server.on_gone(layer, peer))
             }
             Input::Deadline => layer.transport.handle(now, exchange::Input::Deadline),
             Input::Datagram { from, bytes } => {

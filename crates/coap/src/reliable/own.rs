@@ -55,6 +55,10 @@ impl<P: PeerAddress> OwnExchanges<P> {
     pub(super) const fn new() -> Self {
         Self { waiting: BTreeMap::new(), by_token: BTreeMap::new(), deadlines: BTreeSet::new() }
     }
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
     /// When the next one has waited long enough.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.deadlines.first().map(|(due, _)| *due)

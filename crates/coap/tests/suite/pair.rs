@@ -140,6 +140,7 @@ impl World {
                 | Output::GroupResponse { .. }
                 | Output::Fault { .. }
                 | Output::Pong { .. }
+                | Output::SessionOver { .. }
                 | Output::Close { .. }
                 | Output::Over { .. } => panic!("nobody asked for that: {output:?}"),
             }

@@ -30,6 +30,8 @@ pub(super) struct Asked<P> {
     due: Option<Instant>,
     /// How often it was made again with a new context.
     renewals: u8,
+    /// A notification has come.
+    observed: bool,
 }
 
 /// What responses belong to, the newest first: of an observation, its latest two registrations.
@@ -43,7 +45,7 @@ impl<P> Asked<P> {
     /// A request to a group.
     pub(super) fn of_group(peer: P, request: RequestTemplate, ties: Ties) -> Self {
         let token = request.token.clone();
-        Self { peer, request, ties, token, due: None, renewals: 0 }
+        Self { peer, request, ties, token, due: None, renewals: 0, observed: false }
     }
     /// Whether it takes the token of an observation over.
     pub(super) fn has_token(&self, peer: &P, token: &Token) -> bool
@@ -102,7 +104,8 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         let token = message.token.clone();
         self.transport.handle(now, Input::RequestVerified { peer, message: outer, handle })?;
         self.forget_token(peer, token.as_ref());
-        let asked = Asked { peer, request: message, ties, token, due: None, renewals: 0 };
+        let (due, renewals, observed) = (None, 0, false);
+        let asked = Asked { peer, request: message, ties, token, due, renewals, observed };
         self.asked.insert(handle, asked);
         Ok(())
     }
@@ -165,6 +168,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         self.wake_at(handle, now + fresh + jitter);
         if let Some(asked) = self.asked.get_mut(&handle) {
             asked.token = Some(outer.token);
+            asked.observed = true;
         }
         self.outbox.push(Output::Notification { handle, from, message });
     }
@@ -201,6 +205,18 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             if sent.is_err() {
                 self.wake_at(handle, now + REGISTER_AGAIN_MAX);
             }
+        }
+    }
+
+    /// Another session with a peer follows the one that is over: the observations that the transport has kept are
+    /// registered again in it.
+    pub(super) fn enter_next_session(&mut self, peer: P, now: Instant) {
+        let kept = self.asked.iter().filter(|(_, asked)| asked.peer == peer && asked.observed);
+        // One that was being registered again has waited.
+        let kept = kept.map(|(handle, asked)| (*handle, asked.due.is_some()));
+        for (handle, is_fresh) in kept.collect::<Vec<_>>() {
+            let jitter = self.rng.duration(REGISTER_AGAIN_MIN, REGISTER_AGAIN_MAX);
+            self.wake_at(handle, if is_fresh { now + jitter } else { now });
         }
     }
 

@@ -334,6 +334,11 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
                 self.forget_peer(peer);
                 self.outbox.push(output);
             }
+            Output::SessionOver { peer } => {
+                self.forget_peer(peer);
+                self.enter_next_session(peer, now);
+                self.outbox.push(output);
+            }
             other => self.outbox.push(other),
         }
     }
@@ -369,9 +374,12 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
                 self.forget_peer(peer);
                 result
             }
-            Input::SessionEnded { peer } => {
-                let result = self.transport.handle(now, Input::SessionEnded { peer });
+            Input::SessionEnded { peer, reopens } => {
+                let result = self.transport.handle(now, Input::SessionEnded { peer, reopens });
                 self.forget_peer(peer);
+                if reopens {
+                    self.enter_next_session(peer, now);
+                }
                 result
             }
             Input::Deadline => {

@@ -6,6 +6,7 @@ mod group;
 mod group_rules;
 mod observation;
 mod rejection;
+mod session;
 mod sources;
 mod verification;
 mod window;
