@@ -99,6 +99,6 @@ fn above(output: exchange::Output<u16>) -> Output<u16> {
 fn of(name: Name) -> Handle {
     match name {
         Name::Application(handle) => handle,
-        Name::Host(number) => panic!("no host has sent message {number}"),
+        Name::Host(number) | Name::Layer(number) => panic!("no host has sent message {number}"),
     }
 }

@@ -34,6 +34,8 @@ pub enum Name {
     Application(Handle),
     /// The number of a message that a host sends for its application: one request may take many.
     Host(u64),
+    /// The number of a message that a layer between the host and its engine sends by itself.
+    Layer(u64),
 }
 
 impl Name {

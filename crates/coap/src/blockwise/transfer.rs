@@ -103,6 +103,8 @@ pub struct Transfer {
     tag: Vec<u8>,
     /// The 4.13 to a request without Block1.
     hint: Option<Message>,
+    /// The request cannot be made again from the start.
+    once: bool,
 }
 
 impl Transfer {
@@ -114,9 +116,10 @@ impl Transfer {
         let mut limits = limits;
         limits.body_max = request.body_max.unwrap_or(limits.body_max).min(limits.body_max);
         let phase = Phase::start(limits.exponent);
-        let (echo, echoed, restarts, hint) = (None, false, 0, None);
+        let (echo, echoed, restarts, hint, once) = (None, false, 0, None, false);
         let tag = tag.to_vec();
-        let mut transfer = Self { request, limits, phase, echo, echoed, restarts, tag, hint };
+        let mut transfer =
+            Self { request, limits, phase, echo, echoed, restarts, tag, hint, once };
         if transfer.request.payload.len() > limits.chunk(limits.exponent) {
             transfer.tag_body();
         }
@@ -141,12 +144,31 @@ impl Transfer {
     /// A transfer that goes on from a first block that has come already: a notification, or the
     /// answer of a member of a group.
     pub fn resume(request: RequestTemplate, limits: Limits, first: Message) -> (Self, Progress) {
-        let mut transfer = Self::new(request, limits, &[]);
+        Self::new(request, limits, &[]).go_on(first)
+    }
+    /// The same for a request whose octets must not leave a second time, since they are protected against replay: if its
+    /// blocks do not fit together, the transfer fails.
+    pub fn resume_once(
+        request: RequestTemplate,
+        limits: Limits,
+        first: Message,
+    ) -> (Self, Progress) {
+        Self { once: true, ..Self::new(request, limits, &[]) }.go_on(first)
+    }
+    fn go_on(self, first: Message) -> (Self, Progress) {
+        let mut transfer = self;
         // Only the representation is asked for, not its observation (RFC 7959 s3.4).
         transfer.request.options.remove(OptionNumber::OBSERVE);
         transfer.request.token = None;
         let progress = transfer.on_response(first);
         (transfer, progress)
+    }
+    /// Octets of the response that have come so far.
+    pub const fn received(&self) -> usize {
+        match &self.phase {
+            Phase::Uploading { .. } => 0,
+            Phase::Downloading { body, .. } => body.len(),
+        }
     }
     /// The request as the application made it.
     pub const fn whole_request(&self) -> &RequestTemplate {
@@ -306,8 +328,7 @@ impl Transfer {
         if asked.is_some_and(|asked| asked.number > 0) {
             return Progress::Done(response);
         }
-        let reads = matches!(self.request.code, Code::GET | Code::FETCH);
-        if fresh_echo && !self.echoed && reads {
+        if fresh_echo && !self.echoed && self.may_repeat() {
             // A server that does not trust our address yet sends small blocks and an Echo value:
             // with the value in the request the same body may come in large ones.
             self.echoed = true;
@@ -358,11 +379,15 @@ impl Transfer {
         Progress::Done(whole)
     }
 
+    /// Whether the request may leave again from the start.
+    fn may_repeat(&self) -> bool {
+        !self.once && matches!(self.request.code, Code::GET | Code::FETCH)
+    }
+
     /// The resource changed while its body was read: the transfer begins from the start.
     fn restart(&mut self) -> Progress {
-        let reads = matches!(self.request.code, Code::GET | Code::FETCH);
         self.restarts += 1;
-        if !reads || self.restarts > TRANSFER_RESTARTS_MAX {
+        if !self.may_repeat() || self.restarts > TRANSFER_RESTARTS_MAX {
             return Progress::Failed(TransferError::KeepsChanging);
         }
         self.phase = Phase::start(self.limits.exponent);

@@ -88,7 +88,7 @@ impl<P: PeerAddress> Client<P> {
             Some(ask) => ask.name,
             None => match inner {
                 Name::Application(handle) => handle,
-                Name::Host(_) => Handle::NONE,
+                Name::Host(_) | Name::Layer(_) => Handle::NONE,
             },
         }
     }

@@ -13,6 +13,10 @@ use crate::{ConfigError, CongestionControl, Endpoint, Lifetimes, PeerAddress};
 pub trait Transport<P>: for<'a> Machine<Input<'a> = Input<'a, P>, Output = Output<P>> {
     /// The largest blocks that a message to `peer` takes, and how many octets of payload it holds.
     fn block_limits(&self, peer: P) -> (Exponent, usize);
+    /// Whether a message of `peer` may have the blocks of BERT, which only connections carry (RFC 8323 s6).
+    fn takes_bert(&self, peer: P) -> bool {
+        self.block_limits(peer).0.is_bert()
+    }
     /// Gives a destination a congestion control of its own, or with `None` that of the transport again:
     /// see [`Endpoint::choose_congestion_control`].
     fn choose_congestion_control(

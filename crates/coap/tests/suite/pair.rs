@@ -18,7 +18,7 @@ use proptest::prelude::*;
 /// The number that the application has given a request.
 fn number(handle: Name) -> u64 {
     match handle {
-        Name::Application(Handle(number)) | Name::Host(number) => number,
+        Name::Application(Handle(number)) | Name::Host(number) | Name::Layer(number) => number,
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) struct Asked<P> {
     peer: P,
     /// The request as the host made it. Each registration protects it again.
     request: RequestTemplate,
+    /// The request as it has left last.
+    outer: RequestTemplate,
     ties: Ties,
     /// The token that it has, once a notification has shown it.
     token: Option<Token>,
@@ -30,6 +32,8 @@ pub(super) struct Asked<P> {
     due: Option<Instant>,
     /// How often it was made again with a new context.
     renewals: u8,
+    /// The challenge of a proxy has been answered.
+    echoed: bool,
     /// A notification has come.
     observed: bool,
 }
@@ -44,8 +48,22 @@ pub(super) enum Ties {
 impl<P> Asked<P> {
     /// A request to a group.
     pub(super) fn of_group(peer: P, request: RequestTemplate, ties: Ties) -> Self {
+        // Its blocks come from other addresses than it went to.
+        let outer = RequestTemplate::new(request.code, "");
+        Self::new(peer, request, outer, ties)
+    }
+    fn new(peer: P, request: RequestTemplate, outer: RequestTemplate, ties: Ties) -> Self {
         let token = request.token.clone();
-        Self { peer, request, ties, token, due: None, renewals: 0, observed: false }
+        let (due, renewals, echoed, observed) = (None, 0, false, false);
+        Self { peer, request, outer, ties, token, due, renewals, echoed, observed }
+    }
+    /// The request as it has left last.
+    pub(super) const fn outer(&self) -> &RequestTemplate {
+        &self.outer
+    }
+    /// Whether a notification has come.
+    pub(super) const fn is_observed(&self) -> bool {
+        self.observed
     }
     /// Whether it takes the token of an observation over.
     pub(super) fn has_token(&self, peer: &P, token: &Token) -> bool
@@ -101,20 +119,18 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
                 (outer, Ties::Context { context, pending: vec![pending] })
             }
         };
-        let token = message.token.clone();
+        let sent = outer.clone();
         self.transport.handle(now, Input::RequestVerified { peer, message: outer, handle })?;
-        self.forget_token(peer, token.as_ref());
-        let (due, renewals, observed) = (None, 0, false);
-        let asked = Asked { peer, request: message, ties, token, due, renewals, observed };
-        self.asked.insert(handle, asked);
+        self.forget_token(peer, message.token.as_ref(), now);
+        self.asked.insert(handle, Asked::new(peer, message, sent, ties));
         Ok(())
     }
     /// A request with the token of an observation takes its place (RFC 7641 s3.6).
-    pub(super) fn forget_token(&mut self, peer: P, token: Option<&Token>) {
+    pub(super) fn forget_token(&mut self, peer: P, token: Option<&Token>, now: Instant) {
         let Some(token) = token else { return };
         let before = self.asked.iter().find(|(_, one)| one.has_token(&peer, token));
         if let Some(handle) = before.map(|(handle, _)| *handle) {
-            self.forget_asked(handle);
+            self.forget_asked(handle, now);
         }
     }
     /// A response has come, or a notification.
@@ -132,6 +148,15 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             Ok(Answer::Response(inner)) => inside(&outer, inner),
             // RFC 8613 appendix B.2 step 3: the client makes the request with the third context.
             Ok(Answer::Again) => return self.ask_again(handle, Under::Context, now),
+            // RFC 9175 s2.3: a proxy wants to know that the address is ours. It has not passed the request on, so the same
+            // octets are no replay; if it has, the server says so.
+            Err(ResponseError::Unprotected)
+                if outer.code == Code::UNAUTHORIZED
+                    && outer.options.get(OptionNumber::ECHO).is_some()
+                    && self.asked.get(&handle).is_some_and(|asked| !asked.echoed) =>
+            {
+                return self.answer_challenge(handle, &outer, now);
+            }
             // RFC 8613 appendix B.2 step 1: a client without a valid context. Nobody vouches for the error, so the context
             // stays until a server shows that it has the keys.
             Err(ResponseError::Unprotected)
@@ -175,12 +200,15 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
     /// Tells the transport that a response counts.
     fn accept(&mut self, handle: Name, observes: bool, now: Instant) {
         if !observes {
-            self.forget_asked(handle);
+            self.forget_asked(handle, now);
         }
         debug_assert_accepted(self.transport.handle(now, Input::Accept { handle, observes }));
     }
     /// The request of a handle is over.
-    pub(super) fn forget_asked(&mut self, handle: Name) {
+    pub(super) fn forget_asked(&mut self, handle: Name, now: Instant) {
+        if let Some(handle) = self.outer.stop_gathering(handle) {
+            debug_assert_accepted(self.transport.handle(now, Input::Cancel { handle }));
+        }
         if let Some(Asked { due: Some(due), .. }) = self.asked.remove(&handle) {
             self.due.remove(&(due, handle));
         }
@@ -200,6 +228,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             let (peer, token) = (asked.peer, asked.token.clone());
             let sent = asked.ties.seal_again(protection, &asked.request).and_then(|message| {
                 let message = RequestTemplate { token, ..message };
+                asked.outer.clone_from(&message);
                 self.transport.handle(now, Input::RequestVerified { peer, message, handle })
             });
             if sent.is_err() {
@@ -207,7 +236,6 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             }
         }
     }
-
     /// Another session with a peer follows the one that is over: the observations that the transport has kept are
     /// registered again in it.
     pub(super) fn enter_next_session(&mut self, peer: P, now: Instant) {
@@ -272,8 +300,8 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         let Ties::Context { context, .. } = asked.ties else { return false };
         asked.renewals == 0 && protection.contexts.derives_many_times(context)
     }
-    /// Makes a request again in the place of one that its server has no context for.
-    fn ask_again(&mut self, handle: Name, under: Under, now: Instant) {
+    /// Ends a request in the transport so that it can be made again.
+    fn take_back(&mut self, handle: Name, now: Instant) -> Option<Asked<P>> {
         let asked = self.asked.remove(&handle);
         if let Some(due) = asked.as_ref().and_then(|asked| asked.due) {
             self.due.remove(&(due, handle));
@@ -281,24 +309,44 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         debug_assert_accepted(
             self.transport.handle(now, Input::Accept { handle, observes: false }),
         );
+        asked
+    }
+    /// Repeats a request with the Echo value of a proxy, outside of what is protected.
+    fn answer_challenge(&mut self, handle: Name, challenge: &Message, now: Instant) {
+        let Some(asked) = self.take_back(handle, now) else { return };
+        let value = challenge.options.get(OptionNumber::ECHO).unwrap_or_default();
+        let (peer, mut message) = (asked.peer, asked.outer.clone());
+        message.options.set(OptionNumber::ECHO, value);
+        let outer = message.clone();
+        let asked = Asked { outer, echoed: true, due: None, ..asked };
+        if self.transport.handle(now, Input::RequestVerified { peer, message, handle }).is_ok() {
+            self.asked.insert(handle, asked);
+        } else {
+            self.outbox.push(Output::Failed { handle, reason: DropReason::QueueFull });
+        }
+    }
+    /// Makes a request again in the place of one that its server has no context for.
+    fn ask_again(&mut self, handle: Name, under: Under, now: Instant) {
+        let asked = self.take_back(handle, now);
         let (Some(asked), Some(protection)) = (asked, &self.protection) else { return };
         let sealed = match asked.ties {
             Ties::Context { context, .. } if asked.renewals < RENEWALS_MAX => {
                 let peer = asked.peer;
                 seal_under(under, protection, context, &asked.request).and_then(
                     |(message, pending)| {
+                        let outer = message.clone();
                         let input = Input::RequestVerified { peer, message, handle };
                         self.transport.handle(now, input)?;
-                        Ok(Ties::Context { context, pending: vec![pending] })
+                        Ok((Ties::Context { context, pending: vec![pending] }, outer))
                     },
                 )
             }
             _ => Err(Rejected::Gone { what: "request", why: "its server accepts no new context" }),
         };
         match sealed {
-            Ok(ties) => {
+            Ok((ties, outer)) => {
                 let (renewals, token) = (asked.renewals + 1, asked.request.token.clone());
-                let asked = Asked { ties, token, due: None, renewals, ..asked };
+                let asked = Asked { ties, outer, token, due: None, renewals, ..asked };
                 self.asked.insert(handle, asked);
             }
             Err(_) => {

@@ -8,11 +8,12 @@
 //! answered from there, so the Echo of a member that was challenged and the rest of its blocks do (RFC 10021 s9). Without a
 //! member they do not leave, unless [`ToOne::GroupMode`] says so.
 //!
-//! Left out: blocks that a proxy made of a protected message (s4.1.3.4.2).
+//! Blocks that a proxy makes of a protected message are put together before it is opened (`outer`, s4.1.3.4.2).
 
 mod client;
 mod forgeries;
 mod members;
+mod outer;
 mod server;
 mod volatile;
 
@@ -21,7 +22,7 @@ use core::fmt;
 
 use lowmesh_coap::blockwise::Exponent;
 use lowmesh_coap::exchange::{ExchangeId, GroupInput, Input, Name, Output};
-use lowmesh_coap::params::INCOMING_MAX;
+use lowmesh_coap::params::{INCOMING_MAX, MESSAGE_OVERHEAD};
 use lowmesh_coap::{
     Config, ConfigError, CongestionControl, ConnectionLimits, Connections, Endpoint, Host,
     HostLimits, Lifetimes, PeerAddress, Transport, host,
@@ -31,12 +32,13 @@ use lowmesh_units::{Duration, Instant, Rng};
 use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Message, OptionNumber, Options, Token};
 
-use crate::params::{OBSERVED_SLACK, OSCORE_OVERHEAD};
+use crate::params::{OBSERVED_SLACK, OSCORE_OVERHEAD, PLAINTEXT_MAX};
 use crate::{
     Header, Identity, Opened, Pending, ProtectError, Received, Refusal, ResponseError, group,
 };
 use client::{Asked, Response};
 use forgeries::Forgeries;
+use outer::OuterBlocks;
 use server::{Answering, Secured};
 pub use volatile::VolatileContexts;
 
@@ -233,6 +235,7 @@ pub struct Protected<P, T, C> {
     /// asked in group mode.
     members: BTreeMap<P, Identity>,
     forgeries: Forgeries<P>,
+    outer: OuterBlocks<P>,
     outbox: Outbox<Output<P>>,
 }
 
@@ -285,6 +288,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         rng: Rng,
     ) -> Self {
         Self {
+            outer: OuterBlocks::new(transport.lifetimes()),
             transport,
             protection,
             rng,
@@ -314,10 +318,16 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         }
     }
     fn on_output(&mut self, output: Output<P>, now: Instant) {
+        if outer::is_of_block(&output) {
+            let seen = self.on_block_output(output, now);
+            return seen.into_iter().for_each(|output| self.outbox.push(output));
+        }
         match output {
             Output::Response { handle, from, message, rtt, retransmissions } => {
                 let response = Response { handle, from, message, rtt, retransmissions };
-                self.on_response(response, now);
+                if let Some(whole) = self.whole_response(response, now) {
+                    self.on_response(whole, now);
+                }
             }
             Output::Request { exchange, from, message, multicast } => {
                 self.on_request(exchange, from, message, multicast, now);
@@ -327,7 +337,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             }
             // An observer stays until the host says that it has left.
             Output::Failed { handle, .. } | Output::Over { handle } => {
-                self.forget_asked(handle);
+                self.forget_asked(handle, now);
                 self.outbox.push(output);
             }
             Output::Close { peer } => {
@@ -366,7 +376,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
                 self.transport.handle(now, Input::Decline { exchange })
             }
             Input::Cancel { handle } => {
-                self.forget_asked(handle);
+                self.forget_asked(handle, now);
                 self.transport.handle(now, Input::Cancel { handle })
             }
             Input::Unreachable { peer } => {
@@ -415,7 +425,12 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Machine for Protected
 
 impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Transport<P> for Protected<P, T, C> {
     fn block_limits(&self, peer: P) -> (Exponent, usize) {
-        self.transport.block_limits(peer)
+        let (exponent, room) = self.transport.block_limits(peer);
+        if self.protection.is_none() {
+            return (exponent, room);
+        }
+        // Options are inside too.
+        (exponent, room.min(PLAINTEXT_MAX - MESSAGE_OVERHEAD))
     }
     fn choose_congestion_control(
         &mut self,
@@ -424,10 +439,15 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Transport<P> for Prot
         now: Instant,
     ) -> Result<(), ConfigError> {
         self.transport.choose_congestion_control(peer, chosen, now)?;
+        self.outer.widen(self.transport.lifetimes());
         if self.protection.is_some() {
             self.drain(now);
         }
         Ok(())
+    }
+    fn takes_bert(&self, peer: P) -> bool {
+        // What is protected may come from a connection, through a proxy; what is not is looked at here.
+        self.protection.is_some() || self.transport.takes_bert(peer)
     }
     fn lifetimes(&self) -> Lifetimes {
         self.transport.lifetimes()

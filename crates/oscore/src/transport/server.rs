@@ -10,6 +10,7 @@ use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Token};
 
 use super::client::unprotected;
 use super::forgeries::Forgeries;
+use super::outer::Outside;
 use super::{
     Failure, Plain, Protected, Protection, SecurityContexts, inside, is_of_group, is_protected,
 };
@@ -23,6 +24,7 @@ pub(super) struct Answering<P> {
     /// `None` for a plain request.
     secured: Option<Secured>,
     registers: bool,
+    outside: Outside,
 }
 
 impl<P: PeerAddress> Answering<P> {
@@ -56,6 +58,12 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         multicast: bool,
         now: Instant,
     ) {
+        let (mut message, mut outside) = (message, Outside::default());
+        if is_protected(&message.options) {
+            let whole = self.whole_request(exchange, from, message, multicast, now);
+            let Some(whole) = whole else { return };
+            (message, outside) = whole;
+        }
         let Some(protection) = &self.protection else { return };
         let (message, secured) = if is_protected(&message.options) {
             // RFC 10021 s7: RECOMMENDED to send no error to what is, or may be, a request to a group.
@@ -70,12 +78,16 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
                 // What cannot be stored must not be used.
                 Err(_) => {
                     let response = ResponseTemplate::new(Code::INTERNAL_SERVER_ERROR);
-                    return self.answer(exchange, response, silent, now);
+                    return self.answer_outside(exchange, response, silent, now);
                 }
             }
         } else if protection.plain_requests == Plain::Refused {
             let response = ResponseTemplate::new(Code::UNAUTHORIZED);
-            return self.answer(exchange, response, multicast, now);
+            return self.answer_outside(exchange, response, multicast, now);
+        } else if !self.has_proper_blocks(from, &message) {
+            // RFC 7959 s2.2: 7 is reserved over UDP and is answered with 4.00.
+            let response = ResponseTemplate::new(Code::BAD_REQUEST);
+            return self.answer_outside(exchange, response, multicast, now);
         } else {
             (message, None)
         };
@@ -94,7 +106,8 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
                 let _expired = self.transport.handle(now, Input::Decline { exchange });
             }
             let token = message.token.clone();
-            self.answering.insert(exchange, Answering { peer: from, token, secured, registers });
+            let peer = from;
+            self.answering.insert(exchange, Answering { peer, token, secured, registers, outside });
         }
         self.outbox.push(Output::Request { exchange, from, message, multicast });
     }
@@ -106,23 +119,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             }
             None => ResponseTemplate::new(Code::INTERNAL_SERVER_ERROR),
         };
-        self.answer(exchange, response, multicast, now);
-    }
-    /// Answers in the host's place; a group's client hears of no errors (RFC 7252 s8.2).
-    fn answer(
-        &mut self,
-        exchange: ExchangeId,
-        response: ResponseTemplate,
-        multicast: bool,
-        now: Instant,
-    ) {
-        let handle = Name::NONE;
-        // A request that has expired meanwhile needs no answer.
-        let _expired = if multicast {
-            self.transport.handle(now, Input::Decline { exchange })
-        } else {
-            self.transport.handle(now, Input::Respond { exchange, response, handle })
-        };
+        self.answer_outside(exchange, response, multicast, now);
     }
     /// The host answers.
     pub(super) fn respond(
@@ -150,7 +147,10 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         }
         if let Some(secured) = &mut answering.secured {
             match secured.seal(protection, response) {
-                Ok(sealed) => response = sealed,
+                Ok(sealed) => {
+                    let (outside, peer) = (&answering.outside, answering.peer);
+                    response = self.outer.follow(outside, peer, sealed, &self.transport, now);
+                }
                 // Its client has a new context, and waits for no answer under the one before.
                 Err(Failure::Protect(ProtectError::Replaced)) => {
                     self.answering.remove(&exchange);

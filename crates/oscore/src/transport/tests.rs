@@ -20,6 +20,7 @@ use crate::params::FORGED_BURST;
 use crate::{Challenge, Contexts};
 
 mod bounds;
+mod outer;
 
 /// The address of all members.
 const GROUP: u8 = 200;

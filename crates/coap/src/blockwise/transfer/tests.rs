@@ -355,3 +355,26 @@ proptest! {
         }
     }
 }
+
+/// The first block of a notification.
+fn notified(exponent: u8, tag: &[u8]) -> Message {
+    let first = block(0, true, exponent);
+    let mut message = with_block(response(Code::CONTENT, &[1; 16]), OptionNumber::BLOCK2, first);
+    message.options.insert(OptionNumber::ETAG, tag);
+    message.options.insert_uint(OptionNumber::OBSERVE, 5);
+    message
+}
+
+#[test]
+fn what_must_leave_once_is_not_asked_for_again_from_the_start() {
+    let get = RequestTemplate::new(Code::FETCH, "/large");
+    let mut first = notified(0, b"v1");
+    first.options.insert(OptionNumber::ECHO, b"value");
+    let (mut transfer, _) = Transfer::resume_once(get, UDP, first);
+    let request = transfer.request().expect("possible");
+    let second = read(&request, OptionNumber::BLOCK2).expect("the next block");
+    assert_eq!((second.number, request.options.get(OptionNumber::ECHO)), (1, Some(&b"value"[..])));
+    let last = block(1, false, 0);
+    let changed = with_block(response(Code::CONTENT, &[2]), OptionNumber::BLOCK2, last);
+    assert_eq!(transfer.on_response(changed), Progress::Failed(TransferError::KeepsChanging));
+}

@@ -4,6 +4,7 @@ mod access;
 mod fairness;
 mod loops;
 mod observation;
+mod protected;
 mod relay;
 
 use std::io;
