@@ -15,6 +15,8 @@ pub(crate) struct Understanding<'a> {
     pub(crate) extensions: &'a [OptionNumber],
     /// The application is a proxy.
     pub(crate) proxy: bool,
+    /// The application is a proxy for all requests.
+    pub(crate) reverse_proxy: bool,
     /// The longest token of a request, octets.
     pub(crate) token_len_max: usize,
 }
@@ -25,13 +27,15 @@ impl Understanding<'_> {
     }
     /// What the options of a request mean for its fate.
     pub(crate) fn of_request(&self, options: OptionsIter<'_>) -> Recognition {
-        // RFC 7252 s5.4.2: a proxy forwards what it does not know, if that is safe.
-        let relayed = self.proxy && is_for_proxy(options.clone());
+        // RFC 7252 s5.4.1: "critical" is for endpoints; a proxy forwards what it does not know, if that is safe.
+        let relayed = self.reverse_proxy || (self.proxy && is_for_proxy(options.clone()));
         options.recognise(|number| self.knows(number) || (relayed && !number.is_unsafe()))
     }
     /// What the options of a response mean for its fate.
     pub(crate) fn of_response(&self, options: OptionsIter<'_>) -> Recognition {
-        options.recognise(|number| self.knows(number))
+        // RFC 7252 s5.7.1: what of it a proxy forwards, its own rules say, safe or unsafe.
+        let relayed = self.proxy || self.reverse_proxy;
+        options.recognise(|number| relayed || self.knows(number))
     }
     /// The answer to a request that the application does not get, if its token of `token_len` octets or its options ask
     /// for one.

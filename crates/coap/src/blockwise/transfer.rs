@@ -105,6 +105,8 @@ pub struct Transfer {
     hint: Option<Message>,
     /// The request cannot be made again from the start.
     once: bool,
+    /// Observe of the first block, if that came with a notification.
+    observe: Option<Vec<u8>>,
 }
 
 impl Transfer {
@@ -116,10 +118,10 @@ impl Transfer {
         let mut limits = limits;
         limits.body_max = request.body_max.unwrap_or(limits.body_max).min(limits.body_max);
         let phase = Phase::start(limits.exponent);
-        let (echo, echoed, restarts, hint, once) = (None, false, 0, None, false);
+        let (echo, echoed, restarts, hint, once, observe) = (None, false, 0, None, false, None);
         let tag = tag.to_vec();
         let mut transfer =
-            Self { request, limits, phase, echo, echoed, restarts, tag, hint, once };
+            Self { request, limits, phase, echo, echoed, restarts, tag, hint, once, observe };
         if transfer.request.payload.len() > limits.chunk(limits.exponent) {
             transfer.tag_body();
         }
@@ -160,6 +162,7 @@ impl Transfer {
         // Only the representation is asked for, not its observation (RFC 7959 s3.4).
         transfer.request.options.remove(OptionNumber::OBSERVE);
         transfer.request.token = None;
+        transfer.observe = first.options.get(OptionNumber::OBSERVE).map(<[u8]>::to_vec);
         let progress = transfer.on_response(first);
         (transfer, progress)
     }
@@ -224,6 +227,16 @@ impl Transfer {
     }
     /// A response to the request that was sent last.
     pub fn on_response(&mut self, response: Message) -> Progress {
+        let mut progress = self.proceed(response);
+        if let (Progress::Done(whole), Some(observe)) = (&mut progress, &self.observe)
+            && whole.code.class() == Class::Success
+        {
+            // The rest of a notification, which may have been asked for from the start again, belongs to it.
+            whole.options.set(OptionNumber::OBSERVE, observe);
+        }
+        progress
+    }
+    fn proceed(&mut self, response: Message) -> Progress {
         let fresh_echo = self.take_echo(&response);
         if response.code == Code::UNAUTHORIZED && fresh_echo && !self.echoed {
             // RFC 9175 s2.3: the same request again, with the value.

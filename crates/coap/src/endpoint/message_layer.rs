@@ -88,8 +88,9 @@ impl<P: PeerAddress> MessageLayer<P> {
     }
     /// What it understands of the messages of peers.
     pub(super) fn understanding(&self) -> Understanding<'_> {
-        let Config { extensions, proxy, peer_token_len_max, .. } = &self.config;
-        Understanding { extensions, proxy: *proxy, token_len_max: *peer_token_len_max }
+        let Config { extensions, proxy, reverse_proxy, peer_token_len_max, .. } = &self.config;
+        let (proxy, reverse_proxy, token_len_max) = (*proxy, *reverse_proxy, *peer_token_len_max);
+        Understanding { extensions, proxy, reverse_proxy, token_len_max }
     }
 
     /// Makes a peer known. A full table forgets an idle peer for a newcomer, and a source with its share one of its own;

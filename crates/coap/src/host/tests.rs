@@ -413,6 +413,55 @@ fn a_client_with_a_cache_asks_once_while_the_answer_is_fresh_and_then_validates_
     assert_eq!(pair.sizes[&SERVER].len(), 3, "one validation");
 }
 
+/// What a host answers with a request for, or hears at last.
+fn answer_of(client: &mut Datagrams) -> (Vec<Message>, Vec<Output<u8>>) {
+    let (mut sent, mut heard) = (Vec::new(), Vec::new());
+    while let Some(output) = client.poll_output() {
+        match output {
+            Output::Send { bytes, .. } => sent.push(Message::parse(&bytes).expect("own bytes")),
+            Output::Response { .. } => heard.push(output),
+            _ => {}
+        }
+    }
+    (sent, heard)
+}
+
+#[test]
+fn a_validation_of_a_tag_that_nobody_has_asked_about_is_followed_by_the_request_alone() {
+    let mut client = host(1, HostLimits { cache_max: 10_000, ..TRUSTING });
+    // The first answer is stale after a second; then the server confirms another tag.
+    let answers = [(Code::CONTENT, &b"v1"[..]), (Code::VALID, b"v2"), (Code::CONTENT, b"v2")];
+    let (mut now, mut tags, mut payloads) = (T0, Vec::new(), Vec::new());
+    let mut answers = answers.into_iter();
+    for _ in 0..2 {
+        let message = RequestTemplate::get("/t");
+        let input = Input::Request { peer: SERVER, message, handle: Handle(7) };
+        client.handle(now, input).expect("acceptable");
+        loop {
+            let (sent, heard) = answer_of(&mut client);
+            if let [Output::Response { message, .. }] = &heard[..] {
+                payloads.push((message.code, message.payload.clone()));
+                break;
+            }
+            let request = &sent[0];
+            tags.push(request.options.get(OptionNumber::ETAG).map(<[u8]>::to_vec));
+            let (code, tag) = answers.next().expect("three requests");
+            let mut answer = Message::new(Kind::Acknowledgement, code, request.message_id);
+            answer.token = request.token.clone();
+            answer.options.insert(OptionNumber::ETAG, tag);
+            answer.options.insert_uint(OptionNumber::MAX_AGE, 1);
+            if code == Code::CONTENT {
+                answer.payload = tag.to_vec();
+            }
+            let bytes = answer.to_vec();
+            client.handle(now, Input::Datagram { from: SERVER, bytes: &bytes }).expect("fine");
+        }
+        now += Duration::from_secs(2);
+    }
+    assert_eq!(tags, [None, Some(b"v1".to_vec()), None]);
+    assert_eq!(payloads, [(Code::CONTENT, b"v1".to_vec()), (Code::CONTENT, b"v2".to_vec())]);
+}
+
 #[test]
 fn members_of_a_group_are_asked_for_the_rest_by_unicast() {
     let mut client = host(1, TRUSTING);

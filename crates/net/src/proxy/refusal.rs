@@ -79,6 +79,19 @@ impl Refusal {
             Error::Resolve(_) | Error::Connect(ConnectError::Resolve(_)) => {
                 Self::new(Code::BAD_GATEWAY, format!("no address for {target}"))
             }
+            // The target is there, but what it says is no answer.
+            Error::Failed { reason: DropReason::Malformed, .. } => {
+                Self::new(Code::BAD_GATEWAY, format!("{target} sends a malformed response"))
+            }
+            Error::Failed { reason: DropReason::TooLarge, .. } => {
+                Self::new(Code::BAD_GATEWAY, format!("the response of {target} is too long"))
+            }
+            Error::Failed { reason: DropReason::Reset, .. } => {
+                Self::new(Code::BAD_GATEWAY, format!("{target} rejects the request"))
+            }
+            Error::Ended { reason, .. } => {
+                Self::new(Code::BAD_GATEWAY, format!("{target} has ended the exchange: {reason}"))
+            }
             Error::Handshake { .. } | Error::Connect(ConnectError::Tls(_)) => {
                 Self::new(Code::BAD_GATEWAY, format!("no secure session with {target}"))
             }

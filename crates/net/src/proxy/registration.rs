@@ -98,7 +98,7 @@ impl Registration {
             return Some(End::Theirs(Ok(Box::new(plain))));
         }
         // A client that does not observe gets no older state than one that does.
-        proxy.take(&self.asked, plain);
+        proxy.keep(&self.asked, plain);
         self.states.send_replace(State::Current { message: Box::new(message), at });
         // The first state answers the registration; later ones are asked for.
         if first {

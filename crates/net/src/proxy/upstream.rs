@@ -60,6 +60,8 @@ impl Upstream {
         // RFC 8613 s2: the option is safe to forward, whatever it protects.
         datagrams.extensions.push(OptionNumber::OSCORE);
         connection.extensions.push(OptionNumber::OSCORE);
+        // RFC 7252 s5.4.1: the options of responses are judged by the rules of proxies.
+        (datagrams.proxy, connection.proxy) = (true, true);
         let builder = Client::builder()
             .datagrams(datagrams)
             .connection(connection)

@@ -158,6 +158,8 @@ impl Server {
     pub(crate) fn relay(&mut self, relay: Relay) {
         self.limits.datagrams.proxy = relay.forwards;
         self.limits.connection.proxy = relay.forwards;
+        self.limits.datagrams.reverse_proxy = relay.all;
+        self.limits.connection.reverse_proxy = relay.all;
         if relay.all {
             // RFC 8613 s2: the option is safe to forward; the protected part is for the server behind the proxy.
             self.limits.datagrams.extensions.push(OptionNumber::OSCORE);

@@ -366,6 +366,34 @@ fn notified(exponent: u8, tag: &[u8]) -> Message {
 }
 
 #[test]
+fn the_rest_of_a_notification_belongs_to_it_also_if_it_is_asked_for_from_the_start() {
+    let mut get = RequestTemplate::get("/large");
+    get.options.insert_uint(OptionNumber::OBSERVE, 0);
+    // A server that does not trust our address yet, and one whose state changes meanwhile.
+    for challenged in [true, false] {
+        let mut first = notified(0, b"v1");
+        if challenged {
+            first.options.insert(OptionNumber::ECHO, b"value");
+        }
+        let (mut transfer, progress) = Transfer::resume(get.clone(), UDP, first);
+        assert_eq!(progress, Progress::Ask);
+        let request = transfer.request().expect("possible");
+        assert_eq!(request.options.get(OptionNumber::OBSERVE), None);
+        if !challenged {
+            let last = block(1, false, 0);
+            let changed = with_block(response(Code::CONTENT, &[2]), OptionNumber::BLOCK2, last);
+            assert_eq!(transfer.on_response(changed), Progress::Ask, "another tag");
+        }
+        let request = transfer.request().expect("possible");
+        assert_eq!(read(&request, OptionNumber::BLOCK2), None, "from the start");
+        let Progress::Done(whole) = transfer.on_response(response(Code::CONTENT, &[3; 17])) else {
+            panic!("it is whole");
+        };
+        assert_eq!(whole.options.get_uint(OptionNumber::OBSERVE), Some(5), "{challenged}");
+    }
+}
+
+#[test]
 fn what_must_leave_once_is_not_asked_for_again_from_the_start() {
     let get = RequestTemplate::new(Code::FETCH, "/large");
     let mut first = notified(0, b"v1");

@@ -6,6 +6,7 @@ mod loops;
 mod observation;
 mod protected;
 mod relay;
+mod rules;
 
 use std::io;
 use std::net::SocketAddr;

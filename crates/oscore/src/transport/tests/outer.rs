@@ -111,7 +111,7 @@ impl Relayed {
                         self.server.handle(now, input).expect("never fails");
                     }
                     Output::Response { handle, message, .. } => {
-                        let response = back(message, |_| false);
+                        let response = back(message, |_| false).expect("nothing unsafe");
                         let exchange = self.asked.remove(&handle).expect("it was asked");
                         let input = Input::Respond { exchange, response, handle: Handle::NONE };
                         self.proxy[0].handle(now, input).expect("acceptable");
