@@ -25,7 +25,7 @@ use lowmesh_machine::{DropReason, debug_assert_accepted};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{Code, Message, OptionNumber};
 
-use super::client::Response;
+use super::client::{Asked, Response};
 use super::{Protected, SecurityContexts, is_protected};
 use crate::params::{MAX_UNFRAGMENTED_SIZE, OUTER_BLOCKS_MAX, OUTER_BLOCKS_PER_SOURCE_MAX};
 
@@ -126,23 +126,26 @@ impl<P: PeerAddress> OuterBlocks<P> {
     }
 }
 
-/// A block option; `None` if it has no meaning on this transport.
+/// A block option that has a meaning on this transport.
 fn read<P, T: Transport<P>>(
     transport: &T,
     from: P,
     message: &Message,
     option: OptionNumber,
-) -> Option<Option<Block>> {
-    let block = Block::read(message.options.iter(), option).ok()?;
+) -> Result<Option<Block>, NoBlock> {
+    let block = Block::read(message.options.iter(), option).map_err(|_| NoBlock)?;
     let bert = block.is_some_and(|block| block.exponent.is_bert());
-    (!bert || transport.takes_bert(from)).then_some(block)
+    if bert && !transport.takes_bert(from) { Err(NoBlock) } else { Ok(block) }
 }
+
+/// A block option without a meaning.
+struct NoBlock;
 
 impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
     /// Whether a message in the open has block options that its transport can carry (RFC 7959 s2.2).
     pub(super) fn has_proper_blocks(&self, from: P, message: &Message) -> bool {
         let options = [OptionNumber::BLOCK1, OptionNumber::BLOCK2];
-        options.iter().all(|option| read(&self.transport, from, message, *option).is_some())
+        options.iter().all(|option| read(&self.transport, from, message, *option).is_ok())
     }
     /// The whole of a protected request, and what its response has to follow. `None` if the request is answered here:
     /// blocks are missing, or it asks for a later block of a response.
@@ -160,7 +163,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             return Some((message, Outside::default()));
         }
         let read = |option| read(&self.transport, from, &message, option);
-        let (Some(arrived), Some(wanted)) = (read(blocks[0]), read(blocks[1])) else {
+        let (Ok(arrived), Ok(wanted)) = (read(blocks[0]), read(blocks[1])) else {
             // RFC 7959 s2.2: 7 is reserved over UDP and is answered with 4.00.
             let response = ResponseTemplate::new(Code::BAD_REQUEST);
             self.answer_outside(exchange, response, multicast, now);
@@ -304,7 +307,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
     }
     /// The rest of a response does not come: its request is over, but not an observation, whose next state may come whole.
     fn fail_gathering(&mut self, handle: Name, reason: DropReason, now: Instant) {
-        if self.asked.get(&handle).is_none_or(|asked| asked.is_observed()) {
+        if self.asked.get(&handle).is_none_or(Asked::is_observed) {
             return;
         }
         self.forget_asked(handle, now);
@@ -333,13 +336,13 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
 
 /// Whether an output is about a request for a block.
 pub(super) fn is_of_block<P>(output: &Output<P>) -> bool {
-    let handle = match output {
-        Output::Send { handle, .. }
-        | Output::Failed { handle, .. }
-        | Output::Started { handle, .. }
-        | Output::Acknowledged { handle, .. }
-        | Output::Over { handle } => handle,
-        _ => return false,
+    let (Output::Send { handle, .. }
+    | Output::Failed { handle, .. }
+    | Output::Started { handle, .. }
+    | Output::Acknowledged { handle, .. }
+    | Output::Over { handle }) = output
+    else {
+        return false;
     };
     matches!(handle, Name::Layer(_))
 }
