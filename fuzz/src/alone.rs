@@ -88,6 +88,7 @@ fn above(output: exchange::Output<u16>) -> Output<u16> {
         Below::Acknowledged { handle, rtt, retransmissions } => {
             Output::Acknowledged { handle: of(handle), rtt, retransmissions }
         }
+        Below::Fault { handle, fault } => Output::Fault { handle: of(handle), fault },
         Below::Failed { handle, reason } => Output::Failed { handle: of(handle), reason },
         Below::Close { peer } => Output::Close { peer },
         Below::SessionOver { peer } => Output::SessionOver { peer },

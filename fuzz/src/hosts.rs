@@ -44,6 +44,7 @@ const LIMITS: HostLimits = HostLimits {
     amplification_max: Some(3),
     challenge_groups: true,
     group_block: None,
+    negotiates: true,
 };
 
 fn rng() -> Rng {

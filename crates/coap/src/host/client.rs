@@ -358,7 +358,7 @@ impl<P: PeerAddress> Client<P> {
         let transfer = ask.plain.map(|plain| Transfer::new(plain, limits, &tag));
         self.asks.insert(inner, Ask { transfer, plain: None, ..ask });
         if self.send_next(layer, inner, now).is_err() {
-            self.end(layer, inner, DropReason::QueueFull);
+            self.end(layer, inner, DropReason::QueueFull, None);
         }
     }
 

@@ -257,7 +257,8 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         let outer = asked.outer();
         let request = RequestTemplate { body_max: None, payload: Vec::new(), ..outer.clone() };
         let (exponent, payload_max) = self.transport.block_limits(from);
-        let limits = Limits { exponent, payload_max, body_max: MAX_UNFRAGMENTED_SIZE };
+        let limits =
+            Limits { exponent, payload_max, body_max: MAX_UNFRAGMENTED_SIZE, negotiates: false };
         // A newer state of what is observed takes the place of an older one.
         if let Some(handle) = self.outer.stop_gathering(handle) {
             debug_assert_accepted(self.transport.handle(now, Input::Cancel { handle }));
