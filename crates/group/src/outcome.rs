@@ -90,7 +90,9 @@ impl Reason {
             DropReason::Reset | DropReason::NoListener => Self::Reset,
             DropReason::QueueFull | DropReason::BufferFull => Self::Busy,
             DropReason::TooLarge => Self::Unusable(TOO_LONG),
-            DropReason::Malformed => Self::Unusable("the answer has an unknown critical option"),
+            DropReason::Malformed => {
+                Self::Unusable("the answer is malformed, or has an unknown critical option")
+            }
             _ => Self::Silent,
         }
     }

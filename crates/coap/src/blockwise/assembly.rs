@@ -162,6 +162,7 @@ mod tests {
         let last = bodies.take((1, key()), arrival(2, false, &[2; 3]), false, T0);
         let body = [&[0; 16][..], &[1; 16], &[2; 3]].concat();
         assert_eq!(last, Assembled::Whole(body));
+        bodies.end(&(1, key()));
         assert_eq!(bodies.octets(), of_one, "the other peer's");
     }
 

@@ -36,7 +36,9 @@ use std::sync::{Arc, Mutex};
 
 use lowmesh_coap::observe::registers;
 use lowmesh_coap::resource::{Methods, Resource};
-use lowmesh_coap::{Output as CoapOutput, PeerAddress as _, RequestTemplate, ResponseTemplate};
+use lowmesh_coap::{
+    Fault, Output as CoapOutput, PeerAddress as _, RequestTemplate, ResponseTemplate,
+};
 use lowmesh_group::{Authority, ExchangeId, Input, Manager, Output, RequestId, params};
 use lowmesh_machine::{DropReason, Machine as _};
 use lowmesh_units::Duration;
@@ -413,6 +415,7 @@ async fn gather(
 fn reason(error: &Error) -> DropReason {
     match error {
         Error::Failed { reason, .. } => *reason,
+        Error::Fault { fault: Fault::TooLong | Fault::Narrow, .. } => DropReason::TooLarge,
         Error::Fault { .. } => DropReason::Malformed,
         Error::Silence { .. } | Error::Unwanted | Error::Unprotected { .. } => DropReason::GaveUp,
         Error::Rejected(_) | Error::Crowded(_) => DropReason::QueueFull,
