@@ -107,6 +107,10 @@ impl<K: Ord + Copy> Table<K> {
     pub fn is_empty(&self) -> bool {
         self.holders.is_empty()
     }
+    /// How many places a source holds.
+    pub fn of(&self, source: Source) -> usize {
+        self.held(source, 0).all
+    }
     /// Whether `key` holds a place.
     pub fn contains(&self, key: &K) -> bool {
         self.holders.contains_key(key)
@@ -118,16 +122,7 @@ impl<K: Ord + Copy> Table<K> {
     /// Gives `key` a place, from which its grace begins, and returns the holder that has lost its place for it.
     pub fn enter(&mut self, key: K, newcomer: Newcomer, now: Instant) -> Result<Option<K>, Full> {
         self.leave(&key);
-        let victim = match self.crowd(newcomer) {
-            None => None,
-            Some(crowd) => Some(self.victim(crowd, newcomer, now).ok_or_else(|| {
-                match (newcomer.proven, crowd.source) {
-                    (false, _) => Full::Unproven,
-                    (true, Some(_)) => Full::Source,
-                    (true, None) => Full::All,
-                }
-            })?),
-        };
+        let victim = self.room(newcomer, now)?;
         if let Some(victim) = victim {
             self.leave(&victim);
         }
@@ -141,6 +136,16 @@ impl<K: Ord + Copy> Table<K> {
         });
         self.unproven += usize::from(!proven);
         Ok(victim)
+    }
+    /// The holder that loses its place when a newcomer enters; `None` if a place is free. Nothing changes.
+    pub fn room(&mut self, newcomer: Newcomer, now: Instant) -> Result<Option<K>, Full> {
+        let Some(crowd) = self.crowd(newcomer) else { return Ok(None) };
+        let victim = self.victim(crowd, newcomer, now);
+        victim.map(Some).ok_or(match (newcomer.proven, crowd.source) {
+            (false, _) => Full::Unproven,
+            (true, Some(_)) => Full::Source,
+            (true, None) => Full::All,
+        })
     }
     /// A place is free again. False if `key` held none.
     pub fn leave(&mut self, key: &K) -> bool {
@@ -221,9 +226,8 @@ impl<K: Ord + Copy> Table<K> {
     fn victim(&mut self, crowd: Crowd, newcomer: Newcomer, now: Instant) -> Option<K> {
         let shares = self.bound.shares();
         let parts = |count: usize, level: usize| count as u64 * WHOLE / shares[level].max(1) as u64;
-        let own: [u64; LEVELS] = core::array::from_fn(|level| {
-            parts(self.held(newcomer.source, level).all + 1, level)
-        });
+        let own: [u64; LEVELS] =
+            core::array::from_fn(|level| parts(self.held(newcomer.source, level).all + 1, level));
         let mut fullness = Cached::default();
         let mut best: Option<(Rank, Vec<(u64, K)>)> = None;
         for (key, holder) in &self.holders {
@@ -231,13 +235,12 @@ impl<K: Ord + Copy> Table<K> {
             if !in_crowd || (crowd.unproven && holder.proven) {
                 continue;
             }
-            let levels = fullness.of(holder.source, |level| {
-                parts(self.held(holder.source, level).all, level)
-            });
+            let levels = fullness
+                .of(holder.source, |level| parts(self.held(holder.source, level).all, level));
             let yields = holder.yields_at <= now;
-            // To a proven one every unproven one gives way.
-            let outranked = newcomer.proven && !holder.proven;
             let differ = holder.source.common(newcomer.source);
+            // To a proven one every unproven one gives way, but for those of its own source, which may be its own.
+            let outranked = newcomer.proven && !holder.proven && differ > 0;
             let [after, has] = [own, levels].map(|all| all[..differ].iter().max().copied());
             let gives_way = outranked || if yields { after <= has } else { after < has };
             if !gives_way {
