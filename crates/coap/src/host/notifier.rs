@@ -17,7 +17,7 @@ use crate::blockwise::{Block, Representations};
 use crate::event::ResponseTemplate;
 use crate::exchange::{Input, Name};
 use crate::observe::{End, Notification, ObservationId, Registry, Standing};
-use crate::params::{DATAGRAM_OVERHEAD, STATES_MAX};
+use crate::params::STATES_MAX;
 
 /// The observers of a server, and what they are still to be told.
 #[derive(Debug)]
@@ -183,9 +183,9 @@ impl<P: PeerAddress> Notifier<P> {
     ) {
         while self.notifies(layer, now) {
             let (handle, transport) = (layer.next_name(), &layer.transport);
-            let standing = |peer| Standing {
+            let standing = |peer: P| Standing {
                 proven: transport.is_proven(peer),
-                credit: transport.credit(peer, now).saturating_add(DATAGRAM_OVERHEAD),
+                credit: transport.credit(peer, now).saturating_add(peer.overhead()),
                 room_at: transport.room_at(peer, now),
             };
             let due = self.registry.next_notification(now, handle, standing);

@@ -21,8 +21,7 @@ use crate::exchange::{ExchangeId, Input, Name};
 use crate::observe::{DEREGISTER, REGISTER};
 use crate::ordered::Ordered;
 use crate::params::{
-    ACK_DELAY, DATAGRAM_OVERHEAD, LATER_BLOCK_OVERHEAD, NOTIFICATION_SLACK, OBSERVED_REQUEST_MAX,
-    REQUESTS_OCTETS_MAX,
+    ACK_DELAY, LATER_BLOCK_OVERHEAD, NOTIFICATION_SLACK, OBSERVED_REQUEST_MAX, REQUESTS_OCTETS_MAX,
 };
 use crate::resource::{EntityTag, Wishes};
 use crate::{Lifetimes, PeerAddress};
@@ -368,7 +367,7 @@ impl<P: PeerAddress> Server<P> {
             let block = Block::read(response.options.iter(), OptionNumber::BLOCK2);
             self.latest_block = block.ok().flatten();
             let observes = response.options.get(OptionNumber::OBSERVE).is_some();
-            let octets = response.encoded_len(asked.token_len) + DATAGRAM_OVERHEAD;
+            let octets = response.encoded_len(asked.token_len) + asked.peer.overhead();
             let sent = layer.transport.handle(now, Input::Respond { exchange, response, handle });
             if let Some(token) = token {
                 if observes && sent.is_ok() {
@@ -449,7 +448,7 @@ impl<P: PeerAddress> Server<P> {
         // An observer is notified of the next state within the same credit.
         let observes = response.options.get(OptionNumber::OBSERVE).is_some();
         let next = if observes { response.shortest_len(asked.token_len) } else { 0 };
-        let reserved = if observes { DATAGRAM_OVERHEAD + next + NOTIFICATION_SLACK } else { 0 };
+        let reserved = if observes { asked.peer.overhead() + next + NOTIFICATION_SLACK } else { 0 };
         let mut most = layer.affordable(peer, credit.saturating_sub(reserved), overhead);
         if most.1 == 0 {
             most = layer.affordable(peer, credit, overhead);
