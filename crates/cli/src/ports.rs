@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use lowmesh_net::dtls::Keys;
+use lowmesh_net::origins::Origin;
 use lowmesh_net::oscore::{Contexts, Plain};
 use lowmesh_net::server::Server;
 use lowmesh_net::tls::TlsServer;
@@ -29,6 +30,9 @@ pub struct Args {
     /// Port of coap+ws, or coaps+ws with --cert
     #[arg(long, value_name = "PORT")]
     ws_port: Option<u16>,
+    /// Web pages that may open WebSockets, such as https://example.org, or * for all (repeatable); by default none
+    #[arg(long, value_name = "ORIGIN")]
+    ws_origin: Vec<Origin>,
     /// Pre-shared key for coaps: text, 0x and hexadecimal digits, or @FILE
     #[arg(short = 'k', long, value_name = "KEY", requires = "identity")]
     psk: Option<String>,
@@ -100,6 +104,7 @@ pub fn refuse_strangers(args: &Args) -> Result<(), Failure> {
 
 /// Opens the ports.
 pub async fn listen(args: &Args, server: &mut Server, reach: Reach) -> Result<(), Failure> {
+    server.admit_pages(args.ws_origin.iter().cloned().collect());
     for address in addresses(args, reach) {
         listen_at(args, server, address).await?;
     }

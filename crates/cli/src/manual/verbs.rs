@@ -332,7 +332,7 @@ pub const PAGES: &[Page] = &[
     Page {
         verb: "serve",
         notes: &[
-            "--port serves coap and coap+tcp. The next port serves coaps (with --psk) and coaps+tcp (with --cert). --ws-port serves coap+ws, or coaps+ws with --cert. Ctrl-C ends the server after the requests in progress.",
+            "--port serves coap and coap+tcp. The next port serves coaps (with --psk) and coaps+tcp (with --cert). --ws-port serves coap+ws, or coaps+ws with --cert, to programs and to the web pages of --ws-origin. Ctrl-C ends the server after the requests in progress.",
         ],
         examples: &[
             example("Serve resources to try a client with", "lowmesh serve --demo"),

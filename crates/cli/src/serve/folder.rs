@@ -121,7 +121,7 @@ impl Folder {
         request: Request,
         answer: impl FnOnce(&Request) -> ResponseTemplate + Send + 'static,
     ) -> ResponseTemplate {
-        let source = Source::of(request.peer.address);
+        let source = Source::of(request.peer.address.ip());
         match self.places.work(source, move || answer(&request)).await {
             Ok(Some(response)) => response,
             Ok(None) => unavailable("too many files are being read and written", 1),

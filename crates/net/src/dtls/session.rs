@@ -28,8 +28,6 @@ pub(super) struct Session {
     pub(super) ahead: u64,
     /// When the peer was heard first.
     pub(super) heard: Option<Instant>,
-    /// Grows with each datagram, so that the one used longest ago is known.
-    pub(super) used: u64,
 }
 
 pub(super) enum State {

@@ -83,6 +83,7 @@ impl Proxy {
     /// server is for. Within a tokio runtime.
     pub fn serve(self, server: &mut Server) {
         let (all, forwards, access) = (self.target.is_some(), self.forwards, self.access());
+        let places = self.upstream.places();
         let mut proxy = self;
         proxy.upstream.gate.listening = server.listening();
         let (proxy, changes) = (Arc::new(proxy), server.changes());
@@ -96,7 +97,7 @@ impl Proxy {
             let reason = "clients at this address are not served";
             (!admitted).then(|| Refusal::new(Code::FORBIDDEN, reason).response())
         };
-        server.relay(Relay { handler, all, forwards, denied: Box::new(denied) });
+        server.relay(Relay { handler, all, forwards, denied: Box::new(denied), places });
     }
 
     fn access(&self) -> Access {
@@ -114,7 +115,7 @@ impl Proxy {
         changes: &Changes,
     ) -> Result<ResponseTemplate, Refusal> {
         let message = &from_client.message;
-        let asked = self.asked(message, queue::Client::of(&from_client.peer))?;
+        let asked = self.asked(from_client)?;
         if registers(message) && !self.may_observe(from_client, &asked, changes) {
             return Ok(ResponseTemplate::challenge());
         }
@@ -196,7 +197,9 @@ impl Proxy {
         Ok(state)
     }
     /// Where a request goes, and what is asked there.
-    fn asked(&self, message: &Message, client: queue::Client) -> Result<Asked, Refusal> {
+    fn asked(&self, from_client: &Request) -> Result<Asked, Refusal> {
+        let Request { peer, message, proven, .. } = from_client;
+        let (client, proven) = (queue::Client::of(peer), *proven);
         let chosen = !is_for_proxy(&message.options);
         let forwarded = match &self.target {
             Some(target) if chosen => reverse(message, target.clone(), knows),
@@ -211,7 +214,7 @@ impl Proxy {
         } else {
             (named.clone(), named)
         };
-        Ok(Asked { client, target, chosen, origin, name, request: alone(request) })
+        Ok(Asked { client, proven, target, chosen, origin, name, request: alone(request) })
     }
     fn cache(&self) -> MutexGuard<'_, Cache<String>> {
         // The cache is whole between any two of its operations.

@@ -30,6 +30,14 @@ impl Refusal {
     pub(super) fn busy(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Code::SERVICE_UNAVAILABLE, reason)
     }
+    /// Its place is another's.
+    pub(super) fn displaced() -> Self {
+        Self::busy("a later request needs the place of this one")
+    }
+    /// There is room for a client that has proven its address: it may return an Echo value (RFC 9175).
+    pub(super) const fn unproven() -> Self {
+        Self { code: Code::UNAUTHORIZED, reason: None }
+    }
     /// The request comes to this proxy again and again.
     pub(super) const fn is_loop() -> Self {
         // RFC 8768 s4: the payload of 5.08 is the names of proxies, without a space in any of them.
@@ -109,6 +117,9 @@ impl Refusal {
     }
     pub(super) fn response(self) -> ResponseTemplate {
         let Self { code, reason } = self;
+        if code == Code::UNAUTHORIZED {
+            return ResponseTemplate::challenge();
+        }
         let payload = match reason {
             Some(reason) => format!("{PROXY_NAME}: {reason}"),
             None => PROXY_NAME.to_owned(),

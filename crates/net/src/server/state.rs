@@ -35,6 +35,8 @@ pub(crate) struct Relay {
     pub(crate) forwards: bool,
     /// Which clients it does not serve, and what they get.
     pub(crate) denied: Box<Denied>,
+    /// How many requests it takes at once.
+    pub(crate) places: usize,
 }
 
 impl fmt::Debug for Relay {
