@@ -22,6 +22,7 @@ use crate::failure::Failure;
 use crate::group_oscore;
 use crate::key;
 use crate::rows;
+use crate::secret_file;
 use crate::traffic;
 
 /// How long a request waits for its answer: as long as libcoap's client.
@@ -164,6 +165,7 @@ impl Args {
             builder = builder.trust(TlsClient::insecure()?);
         }
         if let Some(file) = &self.oscore {
+            secret_file::look_at(file);
             builder = builder.protect(Contexts::open_in(file, self.oscore_state.as_deref())?);
         }
         builder = self.security.protect(builder, self.oscore_state.as_deref())?;

@@ -9,6 +9,7 @@ use lowmesh_net::oscore::{Contexts, Identity, ToOne};
 
 use crate::diagnostic::hex;
 use crate::failure::Failure;
+use crate::secret_file;
 
 /// The member of a group that makes the requests.
 #[derive(Debug, clap::Args)]
@@ -39,6 +40,7 @@ impl Member {
     pub fn protect(&self, builder: Builder, state: Option<&Path>) -> Result<Builder, Failure> {
         let Some(file) = &self.file else { return Ok(builder) };
         let contexts = Contexts::default();
+        secret_file::look_at(file);
         let group = contexts.add_group_in(file, state)?;
         let to_one = match &self.to {
             Some(text) => ToOne::Member(named(text, &contexts.members(group))?),

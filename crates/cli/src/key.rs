@@ -11,6 +11,7 @@ use std::path::Path;
 use lowmesh_net::dtls::{KeyError, Keys};
 
 use crate::failure::Failure;
+use crate::secret_file;
 
 const KEY_HINT: &str = "a key is text, 0x and hexadecimal digits, or @FILE";
 const KEYS_HINT: &str = "--psk-file takes lines of an identity, a blank and a key";
@@ -38,6 +39,7 @@ pub fn secret(text: &str) -> Result<Vec<u8>, Failure> {
     let Some(file) = text.strip_prefix('@') else { return value(text).map_err(wrong) };
     let content = std::fs::read(file)
         .map_err(|error| Failure::usage(format!("cannot read {file}: {error}"), KEY_HINT))?;
+    secret_file::look_at(Path::new(file));
     match first_line(&content) {
         Some(line) => value(line).map_err(wrong),
         None => Ok(content),
@@ -56,6 +58,7 @@ pub fn add_file(keys: Keys, file: &Path) -> Result<Keys, Failure> {
     let text = std::fs::read_to_string(file).map_err(|error| {
         Failure::usage(format!("cannot read {}: {error}", file.display()), KEYS_HINT)
     })?;
+    secret_file::look_at(file);
     let at = |line: usize, why: &dyn std::fmt::Display| {
         Failure::usage(format!("{}, line {line}: {why}", file.display()), KEYS_HINT)
     };

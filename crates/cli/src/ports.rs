@@ -16,6 +16,7 @@ use crate::console::say;
 use crate::failure::Failure;
 use crate::key;
 use crate::log;
+use crate::secret_file;
 
 /// Addresses, ports and keys of a server.
 #[derive(Debug, clap::Args)]
@@ -168,6 +169,7 @@ fn contexts(args: &Args) -> Result<Option<Contexts>, Failure> {
         }
         return Ok(None);
     }
+    args.oscore.iter().chain(&args.group_oscore).for_each(|file| secret_file::look_at(file));
     let state = args.oscore_state.as_deref();
     let open = |file| Contexts::open_in(file, state);
     let contexts = args.oscore.as_deref().map(open).transpose()?.unwrap_or_default();
@@ -251,6 +253,7 @@ fn keys(args: &Args) -> Result<Option<Keys>, Failure> {
 
 fn certificates(args: &Args) -> Result<Option<TlsServer>, Failure> {
     let (Some(chain), Some(key)) = (&args.cert, &args.key) else { return Ok(None) };
+    secret_file::look_at(key);
     let tls = TlsServer::new(&pem(chain)?, &pem(key)?);
     tls.map(Some).map_err(|error| {
         Failure::usage(error, "--cert takes a chain of certificates and --key its key, both PEM")

@@ -7,6 +7,7 @@ use lowmesh_net::server::Server;
 
 use crate::bounds;
 use crate::channel::{trusted, uri, wait};
+use crate::descriptors;
 use crate::failure::Failure;
 use crate::key;
 use crate::ports::{self, Reach};
@@ -75,7 +76,8 @@ async fn serve(args: &Args) -> Result<(), Failure> {
     if let (Some(key), Some(identity)) = (&args.target_psk, &args.target_identity) {
         proxy = proxy.with_key(identity.as_bytes(), &key::secret(key)?)?;
     }
-    let mut server = Server::new(args.bounds.limits()?).map_err(Failure::own)?;
+    let mut server =
+        Server::new(descriptors::provide(args.bounds.limits()?)).map_err(Failure::own)?;
     proxy.serve(&mut server);
     ports::listen(&args.ports, &mut server, Reach::Loopback).await?;
     ports::run(&args.ports, server).await

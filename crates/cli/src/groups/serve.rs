@@ -17,11 +17,13 @@ use lowmesh_wire::coap::uri::{Host, Scheme};
 use crate::bounds;
 use crate::channel::{interface, trusted, uri, wait};
 use crate::console::say;
+use crate::descriptors;
 use crate::failure::Failure;
 use crate::key;
 use crate::place;
 use crate::ports::{self, Reach};
 use crate::rows;
+use crate::secret_file;
 use crate::serve::GRACE;
 
 /// Run the Entity Manager, which combines the responses of the members of an entity into one
@@ -79,8 +81,8 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 }
 
 async fn serve(args: &Args) -> Result<(), Failure> {
-    let mut server =
-        Server::new(Limits { grace: GRACE, ..args.bounds.limits()? }).map_err(Failure::own)?;
+    let limits = Limits { grace: GRACE, ..args.bounds.limits()? };
+    let mut server = Server::new(descriptors::provide(limits)).map_err(Failure::own)?;
     let (store, client) = (store(args)?, client(args)?);
     if !args.open {
         ports::refuse_strangers(&args.ports)?;
@@ -146,6 +148,7 @@ fn client(args: &Args) -> Result<Client, Failure> {
     }
     if let Some(file) = &args.member_group_oscore {
         let contexts = Contexts::default();
+        secret_file::look_at(file);
         let group = contexts.add_group_in(file, args.ports.oscore_state())?;
         // RFC 10021 s14.9: what is for one member is protected for one, unless the user says otherwise.
         let to_one = if args.member_group_mode { ToOne::GroupMode } else { ToOne::Answered };

@@ -11,7 +11,7 @@ use lowmesh_units::Duration;
 use crate::console::say;
 use crate::duration;
 use crate::failure::Failure;
-use crate::serve::folder::Access;
+use crate::serve::folder::{Access, Usage};
 
 /// Groups that a server joins.
 #[derive(Debug, clap::Args)]
@@ -75,9 +75,9 @@ impl Args {
     }
     /// What clients may do with the files of a folder: group requests read them if the server belongs to groups that its
     /// owner or a client names. The groups of all CoAP nodes alone are no reason to send files to everybody.
-    pub fn access(&self, writable: bool) -> Access {
+    pub fn access(&self, writable: bool, max: Usage) -> Access {
         let groups = self.mc || !self.groups.is_empty();
-        Access { writable, groups, groups_write: self.group_writable }
+        Access { writable, groups, groups_write: self.group_writable, max }
     }
     /// Adds the resource by which clients change the groups.
     pub fn resources(&self, server: &mut Server) {

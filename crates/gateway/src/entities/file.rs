@@ -165,7 +165,7 @@ impl Store for FileStore {
     fn has_room(&mut self) -> bool {
         if !self.has_spare {
             let spare = self.spare();
-            let filled = File::create(&spare).and_then(|mut file| {
+            let filled = fresh(&spare).and_then(|mut file| {
                 file.write_all(&[0; GROUPS_SPARE])?;
                 file.sync_all()
             });
@@ -209,6 +209,15 @@ fn beside(path: &Path, extension: &str) -> PathBuf {
     name.push(".");
     name.push(extension);
     name.into()
+}
+
+/// A new file, in place of one that a crash has left. It follows no link that somebody has put there.
+fn fresh(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    File::create_new(path)
 }
 
 /// Two that start at once write different files.

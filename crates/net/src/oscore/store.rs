@@ -104,7 +104,7 @@ impl Store for FileStore {
     }
     fn save(&mut self, text: &str) -> io::Result<()> {
         let new = beside(&self.path, "new");
-        let mut file = File::create(&new)?;
+        let mut file = fresh(&new)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         fs::rename(&new, &self.path)?;
@@ -113,10 +113,21 @@ impl Store for FileStore {
     }
 }
 
+/// A new file, in place of one that a crash has left. It follows no link that somebody has put there.
+fn fresh(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    File::create_new(path)
+}
+
 /// Holds `PATH.lock` until the file is dropped.
 pub(super) fn lock(path: &Path) -> Result<File, StoreError> {
     let failed = |error| StoreError::File { path: path.to_owned(), error };
-    let lock = File::create(beside(path, "lock")).map_err(failed)?;
+    // What a link leads to keeps what it has.
+    let lock = File::options().write(true).create(true).truncate(false).open(beside(path, "lock"));
+    let lock = lock.map_err(failed)?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(fs::TryLockError::WouldBlock) => Err(StoreError::InUse(path.to_owned())),
