@@ -37,8 +37,7 @@ impl Source {
         match address.to_canonical() {
             IpAddr::V4(ip) => Self::V4(ip.octets()),
             IpAddr::V6(ip) => {
-                let [a, b, c, d, e, f, g, h, ..] = ip.octets();
-                Self::V6([a, b, c, d, e, f, g, h])
+                Self::V6(((u128::from_be_bytes(ip.octets()) >> 64) as u64).to_be_bytes())
             }
         }
     }
@@ -46,9 +45,9 @@ impl Source {
     #[must_use]
     pub const fn prefix(self, level: usize) -> Self {
         match (self, level) {
-            (Self::V4([a, b, c, _]), 2) => Self::V4([a, b, c, 0]),
-            (Self::V6([a, b, c, d, e, f, g, _]), 1) => Self::V6([a, b, c, d, e, f, g, 0]),
-            (Self::V6([a, b, c, d, e, f, ..]), 2) => Self::V6([a, b, c, d, e, f, 0, 0]),
+            (Self::V4(ip), 2) => Self::V4((u32::from_be_bytes(ip) & !0xff).to_be_bytes()),
+            (Self::V6(ip), 1) => Self::V6((u64::from_be_bytes(ip) & !0xff).to_be_bytes()),
+            (Self::V6(ip), 2) => Self::V6((u64::from_be_bytes(ip) & !0xffff).to_be_bytes()),
             _ => self,
         }
     }

@@ -68,7 +68,7 @@ impl<K> Turns<K> {
         }
     }
     /// The one whose turn it is, who waits no more.
-    pub fn next(&mut self) -> Option<K> {
+    pub fn pop(&mut self) -> Option<K> {
         let waits = |proven| self.waiting.values().any(|(_, one)| one.proven == proven);
         let proven = if self.after_proven { !waits(false) } else { waits(true) };
         let of_class = self.waiting.iter().filter(|(_, (_, one))| one.proven == proven);
@@ -101,7 +101,7 @@ mod tests {
         for host in [1, 1, 1, 1, 2, 3, 3] {
             turns.wait(host, who(Source::V4([192, 0, 2, host]), true));
         }
-        let order: Vec<u8> = core::iter::from_fn(|| turns.next()).collect();
+        let order: Vec<u8> = core::iter::from_fn(|| turns.pop()).collect();
         assert_eq!(order, [1, 2, 3, 1, 3, 1, 1]);
     }
 
@@ -114,7 +114,7 @@ mod tests {
         for host in 0..3 {
             turns.wait('p', who(Source::V4([10, 1, host, 1]), true));
         }
-        let order: Vec<char> = core::iter::from_fn(|| turns.next()).collect();
+        let order: Vec<char> = core::iter::from_fn(|| turns.pop()).collect();
         assert_eq!(order, ['p', 'u', 'p', 'u', 'p', 'u', 'u', 'u', 'u']);
     }
 
@@ -135,10 +135,10 @@ mod tests {
                 turns.wait(1, who(Source::V4(source), false));
             }
             for _ in 0..turns_before {
-                turns.next();
+                turns.pop();
             }
             turns.wait(2, who(Source::V6([0x20, 1, 0xd, 0xb8, 0, 1, 0, 0]), true));
-            let before = core::iter::from_fn(|| turns.next()).position(|key| key == 2);
+            let before = core::iter::from_fn(|| turns.pop()).position(|key| key == 2);
             prop_assert!(before.is_some_and(|before| before <= 2), "{before:?}");
         }
     }

@@ -264,7 +264,7 @@ impl Queue {
                 let Some(origin) = state.asked.get_mut(origin) else { return };
                 // A client that has given up does not wait any more.
                 origin.turns.retain(|waiting| !waiting.is_closed());
-                let next = origin.turns.next();
+                let next = origin.turns.pop();
                 origin.taken = next.is_some();
                 next
             };
