@@ -148,6 +148,12 @@ pub const PROXY_ACKNOWLEDGED_GRACE: Duration = Duration::from_secs(30);
 /// Requests of unproven clients that wait for their turn at one origin; ours: others are asked for a proof, with which they
 /// come first.
 pub const PROXY_UNPROVEN_WAITING_MAX: usize = 2;
+/// After an unproven client has held the window of an origin, others like it wait so many times as long if proven clients ask
+/// the origin too; ours: forged requests for a slow resource get a thirteenth of the time, and clients without Echo wait
+/// less than [`PROXY_QUEUE_WAIT`].
+pub const PROXY_UNPROVEN_PAUSE: u64 = 12;
+/// How long after its last request a proven client counts as asking an origin; ours.
+pub const PROXY_PROVEN_RECENT: Duration = Duration::from_secs(10);
 /// How long a connection that a proxy keeps for an observation keeps its place while others wait for one; ours.
 pub const PROXY_OBSERVING_GRACE: Duration = Duration::from_secs(60);
 /// Of the places for connections to origins one more in so many is for those that have just lost theirs; ours.

@@ -94,7 +94,7 @@ impl<K: Ord + Copy> Table<K> {
         Self { bound, holders: BTreeMap::new(), counts, unproven: 0, serial: 0, lots: None }
     }
     /// Of equal holders one gives way by lot. Then a flood of newcomers does not outlive everybody who needs some time: the
-    /// oldest would be whoever is far away.
+    /// oldest would be the one farthest away.
     #[must_use]
     pub fn by_lot(self, lots: Rng) -> Self {
         Self { lots: Some(lots), ..self }

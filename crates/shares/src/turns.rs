@@ -58,7 +58,7 @@ impl<K> Turns<K> {
         self.after_proven = who.proven;
         for (level, last) in self.last.iter_mut().enumerate() {
             last.insert(who.source.prefix(level), self.serial);
-            // Whoever neither waits nor had the last turn comes first anyway.
+            // A prefix that neither waits nor had the last turn comes first anyway.
             if last.len() > 2 * self.waiting.len() + 2 {
                 let waits = |prefix: &Source| {
                     self.waiting.values().any(|(_, one)| one.source.prefix(level) == *prefix)
@@ -67,10 +67,10 @@ impl<K> Turns<K> {
             }
         }
     }
-    /// The one whose turn it is, who waits no more.
-    pub fn pop(&mut self) -> Option<K> {
+    /// The one whose turn it is, who waits no more; an unproven one only if it may be the turn of one.
+    pub fn pop(&mut self, unproven: bool) -> Option<K> {
         let waits = |proven| self.waiting.values().any(|(_, one)| one.proven == proven);
-        let proven = if self.after_proven { !waits(false) } else { waits(true) };
+        let proven = !unproven || if self.after_proven { !waits(false) } else { waits(true) };
         let of_class = self.waiting.iter().filter(|(_, (_, one))| one.proven == proven);
         let first = of_class.min_by_key(|(arrival, (_, one))| {
             let last = |level: usize| self.last[level].get(&one.source.prefix(level)).copied();
@@ -101,8 +101,17 @@ mod tests {
         for host in [1, 1, 1, 1, 2, 3, 3] {
             turns.wait(host, who(Source::V4([192, 0, 2, host]), true));
         }
-        let order: Vec<u8> = core::iter::from_fn(|| turns.pop()).collect();
+        let order: Vec<u8> = core::iter::from_fn(|| turns.pop(true)).collect();
         assert_eq!(order, [1, 2, 3, 1, 3, 1, 1]);
+    }
+
+    #[test]
+    fn unproven_ones_wait_on_if_it_may_not_be_their_turn() {
+        let mut turns = Turns::new();
+        turns.wait('u', who(Source::V4([10, 0, 0, 1]), false));
+        assert_eq!((turns.pop(false), turns.unproven()), (None, 1));
+        turns.wait('p', who(Source::V4([10, 1, 0, 1]), true));
+        assert_eq!((turns.pop(false), turns.pop(true)), (Some('p'), Some('u')));
     }
 
     #[test]
@@ -114,7 +123,7 @@ mod tests {
         for host in 0..3 {
             turns.wait('p', who(Source::V4([10, 1, host, 1]), true));
         }
-        let order: Vec<char> = core::iter::from_fn(|| turns.pop()).collect();
+        let order: Vec<char> = core::iter::from_fn(|| turns.pop(true)).collect();
         assert_eq!(order, ['p', 'u', 'p', 'u', 'p', 'u', 'u', 'u', 'u']);
     }
 
@@ -135,10 +144,10 @@ mod tests {
                 turns.wait(1, who(Source::V4(source), false));
             }
             for _ in 0..turns_before {
-                turns.pop();
+                turns.pop(true);
             }
             turns.wait(2, who(Source::V6([0x20, 1, 0xd, 0xb8, 0, 1, 0, 0]), true));
-            let before = core::iter::from_fn(|| turns.pop()).position(|key| key == 2);
+            let before = core::iter::from_fn(|| turns.pop(true)).position(|key| key == 2);
             prop_assert!(before.is_some_and(|before| before <= 2), "{before:?}");
         }
     }

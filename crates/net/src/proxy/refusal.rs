@@ -30,8 +30,11 @@ impl Refusal {
     pub(super) fn busy(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Code::SERVICE_UNAVAILABLE, reason)
     }
-    /// Its place is another's.
-    pub(super) fn displaced() -> Self {
+    /// Its place is another's. A proven client would have kept it longer.
+    pub(super) fn displaced(proven: bool) -> Self {
+        if !proven {
+            return Self::unproven();
+        }
         Self::busy("a later request needs the place of this one")
     }
     /// There is room for a client that has proven its address: it may return an Echo value (RFC 9175).

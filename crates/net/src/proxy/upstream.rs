@@ -47,6 +47,8 @@ pub(super) struct Begun {
     exchange: Exchange,
     first: Option<Item>,
     place: Option<Place>,
+    /// The address of its client is proven.
+    proven: bool,
     /// After the exchange, so that the connection is dropped before its share.
     line: Option<Line>,
 }
@@ -163,13 +165,13 @@ impl Upstream {
             biased;
             waited = tokio::time::timeout(PROXY_QUEUE_WAIT, leave) => waited,
             () = lost(Some(&place), line.as_ref()) => {
-                return Err(Refusal::displaced());
+                return Err(Refusal::displaced(*proven));
             }
         };
         let late = || Refusal::busy(format!("requests before this one wait for {name}"));
         let (exchange, first) = waited.unwrap_or_else(|_| Err(late()))?;
         place.sent();
-        Ok(Begun { exchange, first, place: Some(place), line })
+        Ok(Begun { exchange, first, place: Some(place), proven: *proven, line })
     }
     /// How its sockets stand.
     pub(super) async fn reports(&self) -> Vec<Report> {
@@ -195,7 +197,7 @@ impl Begun {
                 biased;
                 item = self.exchange.next() => item,
                 () = lost(self.place.as_ref(), self.line.as_ref()) => {
-                    return Some(Err(Refusal::displaced()));
+                    return Some(Err(Refusal::displaced(self.proven)));
                 }
             },
         };
