@@ -88,6 +88,7 @@ fn above(output: exchange::Output<u16>) -> Output<u16> {
         Below::Acknowledged { handle, rtt, retransmissions } => {
             Output::Acknowledged { handle: of(handle), rtt, retransmissions }
         }
+        Below::Refused { from, message, code, why } => Output::Refused { from, message, code, why },
         Below::Fault { handle, fault } => Output::Fault { handle: of(handle), fault },
         Below::Failed { handle, reason } => Output::Failed { handle: of(handle), reason },
         Below::Close { peer } => Output::Close { peer },

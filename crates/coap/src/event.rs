@@ -242,6 +242,17 @@ pub enum Output<P, X, H> {
         /// Copies after the first.
         retransmissions: u8,
     },
+    /// The layer that protects messages has refused a request of a peer, and has answered it.
+    Refused {
+        /// The peer that asks.
+        from: P,
+        /// The request as it came.
+        message: Message,
+        /// The code of the answer.
+        code: Code,
+        /// Why, for people.
+        why: String,
+    },
     /// What was wrong with the answer to a request. Its [`Output::Failed`] follows.
     Fault {
         /// The name of the request.

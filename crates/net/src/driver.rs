@@ -206,6 +206,15 @@ impl<M: Datagrams> Driver<M> {
         let place = self.losses.iter().position(|loss| loss.peer == peer)?;
         self.losses.remove(place)
     }
+    /// The oldest failure of a DTLS handshake that nobody has asked for.
+    pub fn take_failed_handshake(&mut self) -> Option<SessionLoss> {
+        let place = self.losses.iter().position(|loss| loss.cause == LossCause::Handshake)?;
+        self.losses.remove(place)
+    }
+    /// By which identity the client of a DTLS session is known.
+    pub fn identity(&self, peer: Peer) -> Option<&[u8]> {
+        self.sessions.as_ref()?.identity(peer)
+    }
     /// True while the DTLS handshake with a peer that has answered is not complete.
     pub fn is_shaking_hands(&self, peer: Peer) -> bool {
         self.sessions.as_ref().is_some_and(|sessions| sessions.is_shaking_hands(peer))

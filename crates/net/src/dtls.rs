@@ -25,6 +25,7 @@ use lowmesh_units::Rng;
 use crate::params::{DTLS_MTU, HANDSHAKE_RTO, HANDSHAKE_TIMEOUT, WAITING_MAX};
 use crate::peer::Peer;
 use cookie::{Cookies, Hello};
+use keys::Clients;
 pub use keys::{KeyError, Keys};
 pub use limits::SessionLimits;
 use session::{Outcome, Session, State};
@@ -86,6 +87,7 @@ type Key = (Peer, Standing);
 /// The server's part: what its sessions are made of, and what decides whether one is made.
 struct Server {
     config: Arc<Config>,
+    clients: Arc<Clients>,
     cookies: Cookies,
 }
 
@@ -119,11 +121,11 @@ impl Sessions {
     }
     /// Sessions that peers open with one of the keys.
     pub fn server(keys: Keys, hint: Option<&[u8]>) -> Self {
-        let (keys, hint) = (Arc::new(keys), hint.map(<[u8]>::to_vec));
+        let (clients, hint) = (Arc::new(Clients::new(keys)), hint.map(<[u8]>::to_vec));
         let config = configuration(|builder| {
-            builder.with_psk_server(hint, keys).with_crypto_provider(cookie::provider())
+            builder.with_psk_server(hint, clients.clone()).with_crypto_provider(cookie::provider())
         });
-        Self::new(None, Some(Server { config, cookies: Cookies::default() }))
+        Self::new(None, Some(Server { config, clients, cookies: Cookies::default() }))
     }
     fn new(client: Option<Arc<Config>>, server: Option<Server>) -> Self {
         let limits = SessionLimits::default();
@@ -200,10 +202,27 @@ impl Sessions {
             session.heard = session.heard.or(Some(now));
             session.dtls.handle_packet(bytes)
         });
+        self.identify(key);
         let is_open = |session: &Session| matches!(session.state, State::Open);
         if !was_open && self.all.get(&key).is_some_and(is_open) {
             self.settle(now, key, before);
         }
+    }
+    /// Notes the identity that a client has said, in its session or in the reason of its loss.
+    fn identify(&mut self, key: Key) {
+        let latest = self.server.as_ref().and_then(|server| server.clients.take_latest());
+        let Some(identity) = latest else { return };
+        if let Some(session) = self.all.get_mut(&key) {
+            session.identity = Some(identity);
+        } else if let Some(Event::Lost { peer, reason, .. }) = self.events.back_mut()
+            && *peer == key.0
+        {
+            *reason = named(reason, &identity);
+        }
+    }
+    /// By which identity a client is known.
+    pub fn identity(&self, peer: Peer) -> Option<&[u8]> {
+        self.all.get(&(peer, Standing::Settled))?.identity.as_deref()
     }
     /// The session that a ClientHello with the right cookie belongs to, which may be a new one.
     fn key_for_hello(
@@ -329,6 +348,7 @@ impl Sessions {
             random: hello.map(|hello| *hello.random()),
             ahead: hello.map_or(0, Hello::ahead),
             heard: None,
+            identity: None,
         };
         self.all.insert(key, session);
         true
@@ -392,8 +412,10 @@ impl Sessions {
     }
     /// Nobody misses a session that was to replace one which still stands.
     fn lose(&mut self, key: Key, cause: LossCause, reason: String) {
-        let known = self.remove(key).is_some();
-        if let (true, (peer, Standing::Settled)) = (known, key) {
+        let lost = self.remove(key);
+        if let (Some(session), (peer, Standing::Settled)) = (lost, key) {
+            let identity = session.identity.filter(|_| cause == LossCause::Handshake);
+            let reason = identity.map_or_else(|| reason.clone(), |one| named(&reason, &one));
             self.events.push_back(Event::Lost { peer, cause, reason });
         }
     }
@@ -405,6 +427,11 @@ const UNTIMED: lowmesh_units::Instant = lowmesh_units::Instant::ZERO;
 /// RFC 6347 s4.2.1: the cookie has proven its address.
 fn newcomer((peer, _): Key) -> Newcomer {
     Newcomer { source: Source::of(peer.address.ip()), proven: true }
+}
+
+/// A reason with the identity of the client. Octets that are no text do not reach a terminal.
+fn named(reason: &str, identity: &[u8]) -> String {
+    format!("{reason} (identity \"{}\")", identity.escape_ascii())
 }
 
 /// Content type of handshake records, and of ChangeCipherSpec among them (RFC 6347 s4.1).

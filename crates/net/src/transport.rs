@@ -85,6 +85,14 @@ pub(crate) trait Transport: Send {
     fn take_session_loss(&mut self, _peer: Peer) -> Option<SessionLoss> {
         None
     }
+    /// The oldest failure of a client's DTLS handshake that nobody has asked for.
+    fn take_failed_handshake(&mut self) -> Option<SessionLoss> {
+        None
+    }
+    /// By which key the client of a request is known: the kid of OSCORE, or the identity of DTLS.
+    fn identity(&self, _exchange: IncomingId, _peer: Peer) -> Option<String> {
+        None
+    }
     /// True while the DTLS handshake with a peer that has answered is not complete.
     fn is_shaking_hands(&self, _peer: Peer) -> bool {
         false
@@ -99,6 +107,12 @@ pub(crate) trait Transport: Send {
     fn has_room(&self) -> bool {
         true
     }
+}
+
+/// A kid, in the notation of the command line.
+pub(crate) fn kid(octets: &[u8]) -> String {
+    let digits: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
+    format!("0x{digits}")
 }
 
 /// Over UDP or DTLS.
@@ -172,6 +186,13 @@ impl Transport for Datagrams {
     }
     fn take_session_loss(&mut self, peer: Peer) -> Option<SessionLoss> {
         self.take_session_loss(peer)
+    }
+    fn take_failed_handshake(&mut self) -> Option<SessionLoss> {
+        self.take_failed_handshake()
+    }
+    fn identity(&self, exchange: IncomingId, peer: Peer) -> Option<String> {
+        let dtls = || self.identity(peer).map(|name| name.escape_ascii().to_string());
+        self.machine().identity(exchange).map(kid).or_else(dtls)
     }
     fn is_shaking_hands(&self, peer: Peer) -> bool {
         self.is_shaking_hands(peer)

@@ -211,6 +211,7 @@ impl Hosting {
             CoapOutput::Acknowledged { .. }
             | CoapOutput::Discarded { .. }
             | CoapOutput::Fault { .. }
+            | CoapOutput::Refused { .. }
             | CoapOutput::Pong { .. }
             | CoapOutput::SessionOver { .. }
             | CoapOutput::Close { .. } => None,

@@ -341,7 +341,8 @@ impl Transfer {
         if asked.is_some_and(|asked| asked.number > 0) {
             return Progress::Done(response);
         }
-        if fresh_echo && !self.echoed && self.may_repeat() {
+        let larger = block.exponent < self.limits.exponent;
+        if fresh_echo && !self.echoed && self.may_repeat() && larger {
             // A server that does not trust our address yet sends small blocks and an Echo value:
             // with the value in the request the same body may come in large ones.
             self.echoed = true;

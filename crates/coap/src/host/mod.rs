@@ -190,6 +190,13 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
     pub const fn response_block(&self) -> Option<Block> {
         self.server.response_block()
     }
+    /// By which key the client of a request is known, if its messages are protected: the name of the key.
+    pub fn identity(&self, exchange: IncomingId) -> Option<&[u8]> {
+        match exchange {
+            IncomingId::Peer(exchange) => self.layer.transport.identity(exchange),
+            IncomingId::State(_) => None,
+        }
+    }
     /// The application needs time for a request, which takes a place until it is answered. Without a
     /// place the error is the response to give at once instead: 5.03, or 4.01 with Echo where a proof of
     /// the client's address helps.
@@ -253,6 +260,9 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
                 if !server.notifier.on_failed(layer, handle, reason, now) {
                     client.on_failed(layer, handle, reason);
                 }
+            }
+            exchange::Output::Refused { from, message, code, why } => {
+                layer.outbox.push(Output::Refused { from, message, code, why });
             }
             exchange::Output::Fault { handle, fault } => {
                 let handle = client.name(handle);

@@ -49,6 +49,10 @@ pub trait Transport<P>: for<'a> Machine<Input<'a> = Input<'a, P>, Output = Outpu
     }
     /// Whether a request of a peer can still be answered.
     fn awaits_response(&self, exchange: ExchangeId) -> bool;
+    /// The name of the key that protects a request of a peer.
+    fn identity(&self, _exchange: ExchangeId) -> Option<&[u8]> {
+        None
+    }
     /// Octets of a message that may leave to a peer now: no bound for proven addresses.
     fn credit(&self, peer: P, now: Instant) -> usize;
     /// Whether there is room for one more notification to a proven address.

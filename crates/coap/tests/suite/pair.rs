@@ -139,6 +139,7 @@ impl World {
                 Output::Notification { .. }
                 | Output::GroupResponse { .. }
                 | Output::Fault { .. }
+                | Output::Refused { .. }
                 | Output::Pong { .. }
                 | Output::SessionOver { .. }
                 | Output::Close { .. }

@@ -206,7 +206,8 @@ impl<W: Transport> Conversation<W> {
                 let input = Input::Respond { exchange, response, handle: Handle::NONE };
                 let _expired = self.transport.handle(input);
             }
-            Output::Send { .. }
+            Output::Refused { .. }
+            | Output::Send { .. }
             | Output::Close { .. }
             | Output::SessionOver { .. }
             | Output::Discarded { .. } => {}

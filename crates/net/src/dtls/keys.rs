@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
 use dimpl::PskResolver;
 use zeroize::Zeroizing;
@@ -48,6 +49,31 @@ impl Keys {
         }
         self.0.insert(identity.to_vec(), Zeroizing::new(key.to_vec()));
         Ok(self)
+    }
+}
+
+/// Keys, and the identity that was looked up last: the client that shakes hands now.
+#[derive(Default)]
+pub(super) struct Clients {
+    keys: Keys,
+    latest: Mutex<Option<Vec<u8>>>,
+}
+
+impl Clients {
+    pub(super) fn new(keys: Keys) -> Self {
+        Self { keys, latest: Mutex::default() }
+    }
+    /// The identity that was looked up since the last call.
+    pub(super) fn take_latest(&self) -> Option<Vec<u8>> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl PskResolver for Clients {
+    fn resolve(&self, identity: &[u8]) -> Option<Vec<u8>> {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        *latest = Some(identity[..identity.len().min(IDENTITY_LEN_MAX)].to_vec());
+        self.keys.resolve(identity)
     }
 }
 

@@ -28,6 +28,8 @@ pub(super) struct Session {
     pub(super) ahead: u64,
     /// When the peer was heard first.
     pub(super) heard: Option<Instant>,
+    /// By which identity the client is known, once it has said one.
+    pub(super) identity: Option<Vec<u8>>,
 }
 
 pub(super) enum State {

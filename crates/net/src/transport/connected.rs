@@ -507,6 +507,9 @@ impl Transport for Connected {
         self.drain();
         result
     }
+    fn identity(&self, exchange: IncomingId, _peer: Peer) -> Option<String> {
+        self.host.identity(exchange).map(super::kid)
+    }
     fn request_block(&self, exchange: IncomingId) -> Option<Block> {
         self.host.request_block(exchange)
     }

@@ -6,3 +6,4 @@ mod coap_udp;
 mod faulty;
 mod lossy;
 mod product;
+mod refusals;

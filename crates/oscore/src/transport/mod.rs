@@ -462,6 +462,9 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Transport<P> for Prot
     fn prove(&mut self, peer: P, now: Instant) {
         self.transport.prove(peer, now);
     }
+    fn identity(&self, exchange: ExchangeId) -> Option<&[u8]> {
+        self.answering.get(&exchange)?.kid()
+    }
     fn awaits_response(&self, exchange: ExchangeId) -> bool {
         self.transport.awaits_response(exchange)
     }

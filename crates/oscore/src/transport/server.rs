@@ -1,5 +1,9 @@
 //! Requests of peers, and what answers them (RFC 8613 s8.2 and s8.3).
 
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
 use lowmesh_coap::exchange::{ExchangeId, Input, Name, Output};
 use lowmesh_coap::observe::{DEREGISTER, REGISTER};
 use lowmesh_coap::{PeerAddress, ResponseTemplate, Transport};
@@ -14,7 +18,7 @@ use super::outer::Outside;
 use super::{
     Failure, Plain, Protected, Protection, SecurityContexts, inside, is_of_group, is_protected,
 };
-use crate::{Opened, ProtectError, Received, Refusal, group};
+use crate::{Header, Opened, ProtectError, Received, Refusal, group};
 
 /// A request that the application has not answered, and that wants a protected answer or may observe.
 #[derive(Debug)]
@@ -25,11 +29,16 @@ pub(super) struct Answering<P> {
     secured: Option<Secured>,
     registers: bool,
     outside: Outside,
+    /// The kid of the request, which names the key.
+    kid: Option<Vec<u8>>,
 }
 
 impl<P: PeerAddress> Answering<P> {
     pub(super) fn peer(&self) -> P {
         self.peer
+    }
+    pub(super) fn kid(&self) -> Option<&[u8]> {
+        self.kid.as_deref()
     }
 }
 
@@ -65,25 +74,34 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             (message, outside) = whole;
         }
         let Some(protection) = &self.protection else { return };
+        let kid = kid_of(&message);
         let (message, secured) = if is_protected(&message.options) {
             // RFC 10021 s7: RECOMMENDED to send no error to what is, or may be, a request to a group.
             let silent = multicast || is_of_group(&message);
             match self.forgeries.open(from, &protection.contexts, &message, now) {
                 Ok(Ok((request, secured))) => (inside(&message, request), Some(secured)),
                 // RFC 10021 s9: the challenge of a member.
-                Ok(Err((refusal @ Refusal::Challenged(_), true))) => {
-                    return self.refuse(exchange, &refusal, false, now);
+                Ok(Err((refusal, of_group))) => {
+                    let challenged = of_group && matches!(refusal, Refusal::Challenged(_));
+                    let response = refused(&refusal);
+                    let code = response.code;
+                    self.answer_outside(exchange, response, silent && !challenged, now);
+                    let why = told(&refusal, kid.as_deref());
+                    return self.outbox.push(Output::Refused { from, message, code, why });
                 }
-                Ok(Err((refusal, _))) => return self.refuse(exchange, &refusal, silent, now),
                 // What cannot be stored must not be used.
                 Err(_) => {
-                    let response = ResponseTemplate::new(Code::INTERNAL_SERVER_ERROR);
-                    return self.answer_outside(exchange, response, silent, now);
+                    let code = Code::INTERNAL_SERVER_ERROR;
+                    self.answer_outside(exchange, ResponseTemplate::new(code), silent, now);
+                    let why = String::from("the state of the security context cannot be stored");
+                    return self.outbox.push(Output::Refused { from, message, code, why });
                 }
             }
         } else if protection.plain_requests == Plain::Refused {
-            let response = ResponseTemplate::new(Code::UNAUTHORIZED);
-            return self.answer_outside(exchange, response, multicast, now);
+            let code = Code::UNAUTHORIZED;
+            self.answer_outside(exchange, ResponseTemplate::new(code), multicast, now);
+            let why = Refusal::Unprotected.to_string();
+            return self.outbox.push(Output::Refused { from, message, code, why });
         } else if !self.has_proper_blocks(from, &message) {
             // RFC 7959 s2.2: 7 is reserved over UDP and is answered with 4.00.
             let response = ResponseTemplate::new(Code::BAD_REQUEST);
@@ -107,19 +125,10 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             }
             let token = message.token.clone();
             let peer = from;
-            self.answering.insert(exchange, Answering { peer, token, secured, registers, outside });
+            let answering = Answering { peer, token, secured, registers, kid, outside };
+            self.answering.insert(exchange, answering);
         }
         self.outbox.push(Output::Request { exchange, from, message, multicast });
-    }
-    /// RFC 8613 s8.2: a request that is refused may be answered in the open; with Max-Age 0.
-    fn refuse(&mut self, exchange: ExchangeId, refusal: &Refusal, multicast: bool, now: Instant) {
-        let response = match refusal.response() {
-            Some(StreamMessage { code, options, payload, .. }) => {
-                ResponseTemplate { options, payload, ..ResponseTemplate::new(code) }
-            }
-            None => ResponseTemplate::new(Code::INTERNAL_SERVER_ERROR),
-        };
-        self.answer_outside(exchange, response, multicast, now);
     }
     /// The host answers.
     pub(super) fn respond(
@@ -204,6 +213,33 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             }
         }
         self.transport.handle(now, Input::Notify { peer, token, response, confirmable, handle })
+    }
+}
+
+/// RFC 8613 s8.2: a request that is refused may be answered in the open; with Max-Age 0.
+fn refused(refusal: &Refusal) -> ResponseTemplate {
+    match refusal.response() {
+        Some(StreamMessage { code, options, payload, .. }) => {
+            ResponseTemplate { options, payload, ..ResponseTemplate::new(code) }
+        }
+        None => ResponseTemplate::new(Code::INTERNAL_SERVER_ERROR),
+    }
+}
+
+/// The kid of a request, which names its key. Nothing vouches for it before the request verifies.
+fn kid_of(message: &Message) -> Option<Vec<u8>> {
+    let header = Header::parse(message.options.get(OptionNumber::OSCORE)?).ok()?;
+    header.kid.map(<[u8]>::to_vec)
+}
+
+/// Why a request is refused, with the key that it names.
+fn told(refusal: &Refusal, kid: Option<&[u8]>) -> String {
+    match kid {
+        Some(kid) => {
+            let digits: String = kid.iter().map(|octet| format!("{octet:02x}")).collect();
+            format!("{refusal} (kid 0x{digits})")
+        }
+        None => refusal.to_string(),
     }
 }
 
