@@ -250,11 +250,12 @@ impl From<Error> for Failure {
             Error::Group(_) => Self::usage(error, "`lowmesh discover` finds its members"),
             Error::Silence { wait, .. } => silence(wait),
             Error::Handshake { reason, .. } => Self::Security { message: reason, hint: KEY_HINT },
-            Error::NoWay { .. } => Self::no_answer(&error, error.hint()),
             Error::Unprotected { .. } => {
                 Self::Security { message: error.to_string(), hint: error.hint() }
             }
-            Error::Failed { .. } | Error::Fault { .. } => Self::no_answer(&error, error.hint()),
+            Error::NoWay { .. } | Error::Failed { .. } | Error::Fault { .. } => {
+                Self::no_answer(&error, error.hint())
+            }
             Error::Ended { .. } => {
                 Self::no_answer(error, "is a server of this scheme running there, at this port?")
             }

@@ -415,7 +415,10 @@ impl Sessions {
         let lost = self.remove(key);
         if let (Some(session), (peer, Standing::Settled)) = (lost, key) {
             let identity = session.identity.filter(|_| cause == LossCause::Handshake);
-            let reason = identity.map_or_else(|| reason.clone(), |one| named(&reason, &one));
+            let reason = match identity {
+                Some(one) => named(&reason, &one),
+                None => reason,
+            };
             self.events.push_back(Event::Lost { peer, cause, reason });
         }
     }

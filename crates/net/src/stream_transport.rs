@@ -269,6 +269,10 @@ pub struct Listener {
 
 impl Listener {
     /// Opens a port for a scheme of connections; `tls` for those with an `s`.
+    #[expect(
+        clippy::unused_async,
+        reason = "a port needs a runtime, as that of tokio says in this way"
+    )]
     pub async fn bind(
         address: SocketAddr,
         scheme: Scheme,

@@ -2,6 +2,7 @@
 
 mod connected;
 
+use std::fmt::Write as _;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -111,8 +112,10 @@ pub(crate) trait Transport: Send {
 
 /// A kid, in the notation of the command line.
 pub(crate) fn kid(octets: &[u8]) -> String {
-    let digits: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
-    format!("0x{digits}")
+    octets.iter().fold("0x".to_owned(), |mut text, octet| {
+        write!(text, "{octet:02x}").expect("a String takes everything");
+        text
+    })
 }
 
 /// Over UDP or DTLS.

@@ -235,13 +235,17 @@ impl Queue {
             }
             let victim = known.requests.room(newcomer, now);
             let victim = victim.map_err(|full| NoPlace::of(full, NoPlace::Origin))?;
-            victim.into_iter().for_each(|victim| state.evict(victim));
+            if let Some(victim) = victim {
+                state.evict(victim);
+            }
         }
         state.last += 1;
         let id = state.last;
         let victim = state.requests.enter(id, newcomer, now);
         let victim = victim.map_err(|full| NoPlace::of(full, NoPlace::Proxy))?;
-        victim.into_iter().for_each(|victim| state.evict(victim));
+        if let Some(victim) = victim {
+            state.evict(victim);
+        }
         // No origin takes the places of all others.
         let of_origin = self.bounds.origin.min(self.bounds.requests.div_ceil(2));
         let new = || Origin::new(Table::new(halves(of_origin, PROXY_UNACKNOWLEDGED_GRACE)));

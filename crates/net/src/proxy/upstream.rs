@@ -191,15 +191,16 @@ impl Begun {
     /// What comes next of it. With the first answer its place is free, and its connection when it is
     /// dropped.
     pub(super) async fn next(&mut self, name: &str) -> Option<Result<Output<Peer>, Refusal>> {
-        let item = match self.first.take() {
-            Some(first) => Some(first),
-            None => tokio::select! {
+        let item = if let Some(first) = self.first.take() {
+            Some(first)
+        } else {
+            tokio::select! {
                 biased;
                 item = self.exchange.next() => item,
                 () = lost(self.place.as_ref(), self.line.as_ref()) => {
                     return Some(Err(Refusal::displaced(self.proven)));
                 }
-            },
+            }
         };
         match (&item, &self.place) {
             (Some(Ok(Output::Started { .. })), Some(place)) => place.sent(),

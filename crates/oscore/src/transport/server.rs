@@ -3,6 +3,7 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::fmt::Write as _;
 
 use lowmesh_coap::exchange::{ExchangeId, Input, Name, Output};
 use lowmesh_coap::observe::{DEREGISTER, REGISTER};
@@ -125,7 +126,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             }
             let token = message.token.clone();
             let peer = from;
-            let answering = Answering { peer, token, secured, registers, kid, outside };
+            let answering = Answering { peer, token, secured, registers, outside, kid };
             self.answering.insert(exchange, answering);
         }
         self.outbox.push(Output::Request { exchange, from, message, multicast });
@@ -236,8 +237,11 @@ fn kid_of(message: &Message) -> Option<Vec<u8>> {
 fn told(refusal: &Refusal, kid: Option<&[u8]>) -> String {
     match kid {
         Some(kid) => {
-            let digits: String = kid.iter().map(|octet| format!("{octet:02x}")).collect();
-            format!("{refusal} (kid 0x{digits})")
+            let number = kid.iter().fold(String::from("0x"), |mut text, octet| {
+                write!(text, "{octet:02x}").expect("a String takes everything");
+                text
+            });
+            format!("{refusal} (kid {number})")
         }
         None => refusal.to_string(),
     }
