@@ -242,7 +242,7 @@ pub fn web_page(scene: &Scene<'_>) -> Result<Findings> {
             found.faults.push(format!("a page of {origin} gets {answer}"));
         }
     }
-    found.sent = "4 handshakes of web pages".to_owned();
+    "4 handshakes of web pages".clone_into(&mut found.sent);
     std::thread::sleep(scene.span);
     Ok(found)
 }
