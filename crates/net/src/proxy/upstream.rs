@@ -9,7 +9,7 @@ use super::gate::Gate;
 use super::limits::{ProxyError, ProxyLimits};
 use super::queue::{self, Bounds, Line, NoPlace, Place, Queue};
 use super::refusal::Refusal;
-use crate::client::{Builder, Client, Exchange, Item};
+use crate::client::{Builder, Client, Exchange, Item, origin};
 use crate::metrics::{Kind, Report};
 use crate::params::{HANDSHAKE_MAX, PROXY_ANSWER_WAIT, PROXY_ENDING_DIVISOR, PROXY_QUEUE_WAIT};
 use crate::peer::Peer;
@@ -141,8 +141,10 @@ impl Upstream {
         asked: &Asked,
         request: RequestTemplate,
     ) -> Result<Begun, Refusal> {
-        let Asked { client, proven, target, chosen, origin, name, .. } = asked;
-        let place = self.queue.enter((*client, *proven), origin, target.scheme.is_reliable());
+        let Asked { client, proven, target, chosen, name, .. } = asked;
+        // A server has one window, whether a client names it or it is the target of the reverse proxy.
+        let window = origin(target);
+        let place = self.queue.enter((*client, *proven), &window, target.scheme.is_reliable());
         let (place, line) = place.map_err(|full| match full {
             NoPlace::Proxy => Refusal::busy("too many requests"),
             NoPlace::Origin => Refusal::busy(format!("too many requests wait for {name}")),
