@@ -84,10 +84,9 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
                 // RFC 10021 s9: the challenge of a member.
                 Ok(Err((refusal, of_group))) => {
                     let challenged = of_group && matches!(refusal, Refusal::Challenged(_));
-                    let response = refused(&refusal);
+                    let (response, why) = (refused(&refusal), told(&refusal, kid.as_deref()));
                     let code = response.code;
                     self.answer_outside(exchange, response, silent && !challenged, now);
-                    let why = told(&refusal, kid.as_deref());
                     return self.outbox.push(Output::Refused { from, message, code, why });
                 }
                 // What cannot be stored must not be used.

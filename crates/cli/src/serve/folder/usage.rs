@@ -33,13 +33,13 @@ impl Room {
     /// Whether a file of `new` octets may take the place of one of `old`; `None` for none.
     pub const fn admits(&self, old: Option<u64>, new: u64) -> bool {
         let files = self.used.files + if old.is_none() { 1 } else { 0 };
-        let old = match old {
-            Some(old) => old,
-            None => 0,
+        let (old, shrinks) = match old {
+            Some(old) => (old, new <= old),
+            None => (0, false),
         };
         let octets = self.used.octets.saturating_sub(old).saturating_add(new);
         // A file that gets shorter is always written.
-        new <= old || (files <= self.max.files && octets <= self.max.octets)
+        shrinks || (files <= self.max.files && octets <= self.max.octets)
     }
     /// A file of `new` octets has taken the place of one of `old`.
     pub const fn written(&mut self, old: Option<u64>, new: u64) {
