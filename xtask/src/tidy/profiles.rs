@@ -3,14 +3,14 @@
 //! LTO inlines the code of optimised packages into the others. If one of these has level 0, the simulator takes twice the
 //! time, and nothing says why.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Breach;
 
 /// Lines of a table of Cargo.toml, by key.
 type Table<'a> = BTreeMap<&'a str, &'a str>;
 
-/// Profiles with LTO that inherit a package below level 3.
+/// Profiles with LTO that have or inherit a package below level 3.
 pub fn breaches(manifest: &str) -> Vec<Breach> {
     let tables = tables(manifest);
     let mut breaches = Vec::new();
@@ -22,7 +22,9 @@ pub fn breaches(manifest: &str) -> Vec<Breach> {
             continue;
         }
         let parent = table.get("inherits").map_or("", |parent| parent.trim_matches('"'));
-        for slow in below_three(&tables, parent) {
+        let slow: BTreeSet<&str> =
+            [profile, parent].into_iter().flat_map(|one| below_three(&tables, one)).collect();
+        for slow in slow {
             let own = tables.get(format!("profile.{profile}.package.{slow}").as_str());
             if own.and_then(|own| own.get("opt-level")) != Some(&"3") {
                 let why = format!("profile {profile} has LTO, so it sets opt-level = 3 for {slow}");
@@ -70,6 +72,13 @@ mod tests {
         let breaches = breaches(&format!("{RELEASE}{dist}"));
         assert_eq!(breaches.len(), 1, "{breaches:?}");
         assert!(format!("{:?}", breaches[0]).contains("toml"));
+    }
+
+    #[test]
+    fn a_level_below_3_in_the_profile_itself_is_one_too() {
+        let dist = "[profile.dist]\ninherits = \"release\"\nlto = \"fat\"\n";
+        let own = "[profile.dist.package.time]\nopt-level = \"s\"\n";
+        assert_eq!(breaches(&format!("{dist}{own}")).len(), 1);
     }
 
     #[test]
