@@ -57,7 +57,7 @@ fn below(input: Input<'_, u16>) -> Result<exchange::Input<'_, u16>, Rejected> {
         }
         Input::Connection(input) => exchange::Input::Connection(input),
         Input::Unreachable { peer } => exchange::Input::Unreachable { peer },
-        Input::SessionEnded { peer } => exchange::Input::SessionEnded { peer },
+        Input::SessionEnded { peer, reopens } => exchange::Input::SessionEnded { peer, reopens },
         Input::Deadline => exchange::Input::Deadline,
     })
 }
@@ -88,8 +88,11 @@ fn above(output: exchange::Output<u16>) -> Output<u16> {
         Below::Acknowledged { handle, rtt, retransmissions } => {
             Output::Acknowledged { handle: of(handle), rtt, retransmissions }
         }
+        Below::Refused { from, message, code, why } => Output::Refused { from, message, code, why },
+        Below::Fault { handle, fault } => Output::Fault { handle: of(handle), fault },
         Below::Failed { handle, reason } => Output::Failed { handle: of(handle), reason },
         Below::Close { peer } => Output::Close { peer },
+        Below::SessionOver { peer } => Output::SessionOver { peer },
         Below::Discarded { from, cause } => Output::Discarded { from, cause },
     }
 }
@@ -98,6 +101,6 @@ fn above(output: exchange::Output<u16>) -> Output<u16> {
 fn of(name: Name) -> Handle {
     match name {
         Name::Application(handle) => handle,
-        Name::Host(number) => panic!("no host has sent message {number}"),
+        Name::Host(number) | Name::Layer(number) => panic!("no host has sent message {number}"),
     }
 }

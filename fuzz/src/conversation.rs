@@ -87,7 +87,10 @@ impl Talk {
             8 => self.answer(endpoint, handle),
             9 => self.notify(endpoint, peer, handle),
             10 if bytes.is_empty() => endpoint.handle(self.now, Input::Unreachable { peer }),
-            10 => endpoint.handle(self.now, Input::SessionEnded { peer }),
+            10 => {
+                let reopens = bytes.len().is_multiple_of(2);
+                endpoint.handle(self.now, Input::SessionEnded { peer, reopens })
+            }
             _ => endpoint
                 .handle(self.now, Input::Cancel { handle: Handle(u64::from(what >> 4)).into() }),
         };

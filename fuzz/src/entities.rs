@@ -90,7 +90,7 @@ struct Talk {
 fn open(disk: &Disk, gate: &str, now: Instant) -> Result<Manager, StoreError> {
     let gate = Registry::<dyn Gate>::builtin().choose(gate).expect("a row");
     let own = "coap://[fd00::ff]/".parse().expect("a URI");
-    let config = Config { gate, authorities: vec![Authority::of(&own)] };
+    let config = Config { gate, authorities: vec![Authority::of(&own)], ..Config::default() };
     let rng = Rng::stream(Seed(1), NodeId(0), Purpose::Coap);
     Manager::open(config, Box::new(disk.clone()), rng, now)
 }

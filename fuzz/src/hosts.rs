@@ -44,6 +44,7 @@ const LIMITS: HostLimits = HostLimits {
     amplification_max: Some(3),
     challenge_groups: true,
     group_block: None,
+    negotiates: true,
 };
 
 fn rng() -> Rng {
@@ -193,7 +194,10 @@ where
                 Ok(())
             }
             10 if octets.is_empty() => self.machine.handle(now, Input::Unreachable { peer }),
-            10 => self.machine.handle(now, Input::SessionEnded { peer }),
+            10 => {
+                let reopens = octets.len().is_multiple_of(2);
+                self.machine.handle(now, Input::SessionEnded { peer, reopens })
+            }
             11 => self.cancel(),
             12 => self.deregister(),
             13 => {

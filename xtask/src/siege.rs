@@ -13,6 +13,7 @@ mod amplification;
 mod attack;
 mod attacks;
 mod crowd;
+mod distance;
 mod forged;
 mod honest;
 mod measure;

@@ -106,6 +106,9 @@ pub fn tell(output: &Output<Peer>) {
             "acknowledged after {:.1} ms and {retransmissions} retransmissions; the answer follows",
             rtt.as_secs_f64() * 1000.0
         ),
+        Output::SessionOver { peer } => {
+            say!("{} is silent: its DTLS session is over", peer.address);
+        }
         Output::Discarded { from, cause } => say!("from {}: dropped, {cause:?}", from.address),
         _ => {}
     }

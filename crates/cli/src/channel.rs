@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use lowmesh_coap::CongestionControl;
 use lowmesh_coap::blockwise::Exponent;
-use lowmesh_machine::DropReason;
 use lowmesh_net::client::{self, Client, Error};
 use lowmesh_net::multicast::Interface;
-use lowmesh_net::oscore::Contexts;
+use lowmesh_net::oscore::{Contexts, NO_MEMBER};
 use lowmesh_net::tap::Tap;
 use lowmesh_net::tls::TlsClient;
 use lowmesh_units::Duration as Span;
@@ -21,7 +20,9 @@ use crate::answer;
 use crate::console::{reader_gone, say};
 use crate::failure::Failure;
 use crate::group_oscore;
+use crate::key;
 use crate::rows;
+use crate::secret_file;
 use crate::traffic;
 
 /// How long a request waits for its answer: as long as libcoap's client.
@@ -29,6 +30,8 @@ const WAIT: Duration = Duration::from_secs(90);
 /// How long a request to a group waits for answers by default: DEFAULT_LEISURE (RFC 7252 s8.2), 5 s, and a round
 /// trip.
 const GROUP_WAIT: Duration = Duration::from_secs(8);
+/// The same with Group OSCORE, whose DEFAULT_LEISURE is 20 s (RFC 10020).
+const SECURED_GROUP_WAIT: Duration = Duration::from_secs(23);
 const KEY_HINT: &str = "does the server know this --identity and --psk?";
 
 /// How to reach the server.
@@ -50,7 +53,7 @@ pub struct Args {
     /// Hop limit of requests to groups; by default they stay on the link
     #[arg(long, value_name = "HOPS", value_parser = clap::value_parser!(u8).range(1..))]
     hops: Option<u8>,
-    /// Pre-shared key for coaps, or @FILE that contains it
+    /// Pre-shared key for coaps: text, 0x and hexadecimal digits, or @FILE
     #[arg(short = 'k', long, value_name = "KEY", requires = "identity")]
     psk: Option<String>,
     /// Identity that belongs to the key
@@ -65,6 +68,9 @@ pub struct Args {
     /// Security context for OSCORE, in libcoap's file format; the state is stored next to the file
     #[arg(short = 'E', long, value_name = "FILE")]
     oscore: Option<PathBuf>,
+    /// Folder for the state of security contexts, where that of their files cannot be written; use the same folder each time
+    #[arg(long, value_name = "DIR")]
+    oscore_state: Option<PathBuf>,
     #[command(flatten)]
     security: group_oscore::Member,
     #[command(flatten)]
@@ -150,7 +156,7 @@ impl Args {
             builder = builder.block(block);
         }
         if let (Some(key), Some(identity)) = (&self.psk, &self.identity) {
-            builder = builder.key(identity.as_bytes(), &secret(key)?);
+            builder = builder.key(identity.as_bytes(), &key::secret(key)?);
         }
         if let Some(file) = &self.cafile {
             builder = builder.trust(trusted(file)?);
@@ -159,9 +165,10 @@ impl Args {
             builder = builder.trust(TlsClient::insecure()?);
         }
         if let Some(file) = &self.oscore {
-            builder = builder.protect(Contexts::open(file)?);
+            secret_file::look_at(file);
+            builder = builder.protect(Contexts::open_in(file, self.oscore_state.as_deref())?);
         }
-        builder = self.security.protect(builder)?;
+        builder = self.security.protect(builder, self.oscore_state.as_deref())?;
         if self.address.is_some() || self.port.is_some() {
             let address = self.address.unwrap_or(Ipv6Addr::UNSPECIFIED.into());
             builder = builder.local(SocketAddr::new(address, self.port.unwrap_or(0)));
@@ -226,6 +233,7 @@ pub struct Target {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {
+            Error::Rejected(NO_MEMBER) => Self::usage(&error, "--to-member ID names the member"),
             Error::Uri { .. }
             | Error::Rejected(_)
             | Error::NoGroup(_)
@@ -242,15 +250,11 @@ impl From<Error> for Failure {
             Error::Group(_) => Self::usage(error, "`lowmesh discover` finds its members"),
             Error::Silence { wait, .. } => silence(wait),
             Error::Handshake { reason, .. } => Self::Security { message: reason, hint: KEY_HINT },
-            Error::NoWay { .. } => Self::no_answer(&error, error.hint()),
             Error::Unprotected { .. } => {
                 Self::Security { message: error.to_string(), hint: error.hint() }
             }
-            Error::Failed { reason: DropReason::NoRoute | DropReason::Reset, .. } => {
+            Error::NoWay { .. } | Error::Failed { .. } | Error::Fault { .. } => {
                 Self::no_answer(&error, error.hint())
-            }
-            Error::Failed { .. } => {
-                Self::no_answer(error, "is the server there? `lowmesh get -v` shows the timers")
             }
             Error::Ended { .. } => {
                 Self::no_answer(error, "is a server of this scheme running there, at this port?")
@@ -265,9 +269,12 @@ pub fn patience(timeout: Option<Span>) -> Duration {
     timeout.map_or(WAIT, Duration::from)
 }
 
-/// How long a request to a group waits for answers.
-pub fn group_patience(timeout: Option<Span>) -> Duration {
-    timeout.map_or(GROUP_WAIT, Duration::from)
+impl Args {
+    /// How long a request to a group waits for answers.
+    pub fn group_patience(&self, timeout: Option<Span>) -> Duration {
+        let usual = if self.security.is_given() { SECURED_GROUP_WAIT } else { GROUP_WAIT };
+        timeout.map_or(usual, Duration::from)
+    }
 }
 
 fn silence(limit: Duration) -> Failure {
@@ -285,16 +292,4 @@ pub fn trusted(file: &Path) -> Result<TlsClient, Failure> {
         let message = format!("{}: {error}", file.display());
         Failure::usage(message, "--cafile takes the certificates of authorities, as PEM")
     })
-}
-
-/// A secret as given, or the first line of `@FILE`.
-pub fn secret(text: &str) -> Result<Vec<u8>, Failure> {
-    let Some(file) = text.strip_prefix('@') else { return Ok(text.as_bytes().to_vec()) };
-    let read = std::fs::read_to_string(file).map_err(|error| {
-        Failure::usage(
-            format!("cannot read {file}: {error}"),
-            "--psk @FILE takes a file's first line",
-        )
-    })?;
-    Ok(read.lines().next().unwrap_or_default().as_bytes().to_vec())
 }

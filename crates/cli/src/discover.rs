@@ -10,7 +10,7 @@ use lowmesh_wire::coap::ContentFormat;
 use lowmesh_wire::coap::uri::Uri;
 use lowmesh_wire::link_format::{Filter, Link, links};
 
-use crate::channel::{self, group_patience, patience};
+use crate::channel::{self, patience};
 use crate::console;
 use crate::duration;
 use crate::failure::Failure;
@@ -83,7 +83,11 @@ async fn ask(args: &Args, uri: Uri) -> Result<(bool, Vec<(Peer, String)>), Failu
         request = request.non_confirmable();
     }
     let documents = if target.group {
-        request.gather(group_patience(args.timeout)).await.map_err(Failure::from).and_then(members)
+        request
+            .gather(args.channel.group_patience(args.timeout))
+            .await
+            .map_err(Failure::from)
+            .and_then(members)
     } else {
         let answer = request.await.and_then(Response::ok).map_err(Failure::from);
         answer.and_then(|answer| Ok(vec![(answer.from, text(&answer)?)]))

@@ -51,7 +51,7 @@ impl Exit {
             Self::Done => "success",
             Self::Failed => "a run failed, or a file or a socket could not be used",
             Self::Usage => "the command line, a scenario or another input is wrong",
-            Self::NoAnswer => "no answer, or the server cannot be reached",
+            Self::NoAnswer => "no usable answer, or the server cannot be reached",
             Self::ClientError => "the server answered with 4.xx",
             Self::ServerError => "the server answered with 5.xx",
             Self::Security => "a key, an identity or a certificate is wrong",

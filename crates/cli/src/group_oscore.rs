@@ -1,33 +1,53 @@
 //! `--group-oscore FILE`: requests that a member of a group protects for the others (RFC 10021).
+//!
+//! A request to one server is for one member, in pairwise mode. It is named, or the only other member of the file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lowmesh_net::client::Builder;
-use lowmesh_net::oscore::{Contexts, Identity};
+use lowmesh_net::oscore::{Contexts, Identity, ToOne};
 
 use crate::diagnostic::hex;
 use crate::failure::Failure;
+use crate::secret_file;
 
 /// The member of a group that makes the requests.
 #[derive(Debug, clap::Args)]
 #[group(id = "member_of_group")]
 pub struct Member {
     /// Member of a group for Group OSCORE; the state is stored next to the file
-    #[arg(long, value_name = "FILE", conflicts_with = "oscore")]
-    group_oscore: Option<PathBuf>,
+    #[arg(
+        id = "group_oscore",
+        long = "group-oscore",
+        value_name = "FILE",
+        conflicts_with = "oscore"
+    )]
+    file: Option<PathBuf>,
     /// Sender ID of the server, for requests in pairwise mode; as text, or as 0x and hexadecimal digits
-    #[arg(long, value_name = "ID", requires = "group_oscore")]
-    to_member: Option<String>,
+    #[arg(id = "to_member", long = "to-member", value_name = "ID", requires = "group_oscore")]
+    to: Option<String>,
+    /// Protect a request to one server in group mode: an attacker can send it on to another member, which accepts it too
+    #[arg(long, requires = "group_oscore", conflicts_with = "to_member")]
+    group_mode: bool,
 }
 
 impl Member {
-    /// Lets a client protect its requests: those to one server for `--to-member` in pairwise mode, else in group mode.
-    pub fn protect(&self, builder: Builder) -> Result<Builder, Failure> {
-        let Some(file) = &self.group_oscore else { return Ok(builder) };
+    /// Whether requests are protected.
+    pub const fn is_given(&self) -> bool {
+        self.file.is_some()
+    }
+    /// Lets a client protect its requests. The state is in the folder `state`, by default next to the file.
+    pub fn protect(&self, builder: Builder, state: Option<&Path>) -> Result<Builder, Failure> {
+        let Some(file) = &self.file else { return Ok(builder) };
         let contexts = Contexts::default();
-        let group = contexts.add_group(file)?;
-        let to = self.to_member.as_deref().map(|text| named(text, &contexts.members(group)));
-        Ok(builder.protect_with_group(contexts, group, to.transpose()?))
+        secret_file::look_at(file);
+        let group = contexts.add_group_in(file, state)?;
+        let to_one = match &self.to {
+            Some(text) => ToOne::Member(named(text, &contexts.members(group))?),
+            None if self.group_mode => ToOne::GroupMode,
+            None => ToOne::Answered,
+        };
+        Ok(builder.protect_with_group(contexts, group, to_one))
     }
 }
 

@@ -18,6 +18,7 @@ use lowmesh_net::server::{Observation, RequestLog, Served};
 use lowmesh_wire::coap::Code;
 use tokio::sync::oneshot;
 
+use crate::body::plain;
 use crate::console::say;
 use crate::failure::Failure;
 
@@ -146,8 +147,11 @@ fn now() -> String {
     humantime::format_rfc3339_millis(SystemTime::now()).to_string()
 }
 
-/// A method by its name, an answer by its number.
+/// A method by its name, an answer by its number; of a handshake nothing.
 fn method(code: Code) -> String {
+    if code == Code::EMPTY {
+        return "-".to_owned();
+    }
     code.name().map_or_else(|| code.to_string(), str::to_owned)
 }
 
@@ -177,7 +181,8 @@ fn block_object(block: Option<Block>) -> serde_json::Value {
     })
 }
 
-/// Fields separated by blanks. Only the path is chosen by a peer, and it is encoded without blanks.
+/// Fields separated by blanks. The path, which a peer chooses, is encoded without blanks. What a peer says in the last
+/// field, `refused`, is escaped.
 fn line(served: &Served, time: &str) -> String {
     let Served { peer, scheme, path, request_len, response_len, .. } = served;
     let (scheme, method) = (scheme.name(), method(served.method));
@@ -185,8 +190,15 @@ fn line(served: &Served, time: &str) -> String {
     let ms = served.took.as_secs_f64() * 1000.0;
     let blocks = block("block1", served.block1) + &block("block2", served.block2);
     let mark = observation(served).map(|mark| format!(" {mark}")).unwrap_or_default();
+    let identity =
+        served.identity.as_deref().map(|one| format!(" id={}", one.replace(' ', "\\x20")));
+    let refused = served
+        .refused
+        .as_deref()
+        .map(|why| format!(" refused: {}", plain(why.as_bytes()).replace('\n', " ")));
+    let last = identity.unwrap_or_default() + &refused.unwrap_or_default();
     format!(
-        "{time} {peer} {scheme} {method} {path} {code} in={request_len} out={response_len} ms={ms:.3}{blocks}{mark}\n"
+        "{time} {peer} {scheme} {method} {path} {code} in={request_len} out={response_len} ms={ms:.3}{blocks}{mark}{last}\n"
     )
 }
 
@@ -205,6 +217,8 @@ fn object(served: &Served, time: &str) -> String {
         "block1": block_object(served.block1),
         "block2": block_object(served.block2),
         "observation": observation(served),
+        "identity": served.identity,
+        "refused": served.refused,
     });
     format!("{object}\n")
 }
@@ -230,6 +244,8 @@ mod tests {
             block1: None,
             block2: None,
             observation: Some(Observation::Registered),
+            identity: None,
+            refused: None,
         }
     }
 
@@ -254,6 +270,13 @@ mod tests {
         let last = serde_json::json!({"number": 2, "more": false, "size": 1024, "bert": false});
         assert_eq!((&object["block1"], &object["block2"]["bert"]), (&last, &true.into()));
         assert!(line(&served, time).contains(" /a?b - in=0 "));
+        served.identity = Some("lamp 1".to_owned());
+        served.refused = Some("the request is not protected".to_owned());
+        let line_of = line(&served, time);
+        assert!(
+            line_of.ends_with(" id=lamp\\x201 refused: the request is not protected\n"),
+            "{line_of}"
+        );
     }
 
     /// Takes nothing until the other end is dropped.

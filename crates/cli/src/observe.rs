@@ -10,7 +10,7 @@ use lowmesh_net::client::{Error, GroupObservation, Observation};
 use lowmesh_wire::coap::Code;
 
 use crate::answer;
-use crate::channel::{self, group_patience, patience};
+use crate::channel::{self, patience};
 use crate::console::{reader_gone, say};
 use crate::failure::Failure;
 use crate::template::{self, next_hop, template};
@@ -51,7 +51,7 @@ async fn observe(
     let request = client.request(method, &target.uri).template(message);
     let left = count.unwrap_or(u64::MAX);
     let result = if target.group {
-        match request.observe_group(group_patience(args.message.timeout)).await {
+        match request.observe_group(args.channel.group_patience(args.message.timeout)).await {
             Ok(mut states) => {
                 let result = until_end(args, follow_group(args, left, &mut states, out)).await;
                 states.end().await;
@@ -132,7 +132,7 @@ async fn follow_group(
     states: &mut GroupObservation,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
-    let wait = group_patience(args.message.timeout);
+    let wait = args.channel.group_patience(args.message.timeout);
     for shown in 0..left {
         let next = states.next();
         let state = if shown == 0 {

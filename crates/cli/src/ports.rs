@@ -5,16 +5,18 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use lowmesh_net::dtls::Keys;
+use lowmesh_net::origins::Origin;
 use lowmesh_net::oscore::{Contexts, Plain};
 use lowmesh_net::server::Server;
 use lowmesh_net::tls::TlsServer;
 use lowmesh_net::udp::BindError;
 use lowmesh_wire::coap::uri::Scheme;
 
-use crate::channel::secret;
 use crate::console::say;
 use crate::failure::Failure;
+use crate::key;
 use crate::log;
+use crate::secret_file;
 
 /// Addresses, ports and keys of a server.
 #[derive(Debug, clap::Args)]
@@ -29,12 +31,18 @@ pub struct Args {
     /// Port of coap+ws, or coaps+ws with --cert
     #[arg(long, value_name = "PORT")]
     ws_port: Option<u16>,
-    /// Pre-shared key for coaps, or @FILE that contains it
+    /// Web pages that may open WebSockets, such as https://example.org, or * for all (repeatable); by default none
+    #[arg(long, value_name = "ORIGIN")]
+    ws_origin: Vec<Origin>,
+    /// Pre-shared key for coaps: text, 0x and hexadecimal digits, or @FILE
     #[arg(short = 'k', long, value_name = "KEY", requires = "identity")]
     psk: Option<String>,
     /// Identity of the clients that know the key
     #[arg(short = 'u', long, value_name = "NAME", requires = "psk")]
     identity: Option<String>,
+    /// More keys for coaps: a file with a line for each identity, IDENTITY KEY
+    #[arg(long, value_name = "FILE")]
+    psk_file: Option<PathBuf>,
     /// Chain of certificates (PEM) for coaps+tcp and coaps+ws
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
@@ -47,6 +55,9 @@ pub struct Args {
     /// Member of a group for Group OSCORE (repeatable); its state is stored next to the file
     #[arg(long, value_name = "FILE")]
     group_oscore: Vec<PathBuf>,
+    /// Folder for the state of security contexts, where that of their files cannot be written; use the same folder each time
+    #[arg(long, value_name = "DIR")]
+    oscore_state: Option<PathBuf>,
     /// Serve /metrics for Prometheus: counters, and the state of congestion control for each peer; it contains the
     /// addresses of peers
     #[arg(long)]
@@ -58,6 +69,17 @@ pub struct Args {
     log: log::Args,
 }
 
+impl Args {
+    /// The folder for the state of security contexts.
+    pub fn oscore_state(&self) -> Option<&Path> {
+        self.oscore_state.as_deref()
+    }
+    /// Whether requests to groups may be protected with Group OSCORE.
+    pub fn is_in_group(&self) -> bool {
+        !self.group_oscore.is_empty()
+    }
+}
+
 /// Where a command listens by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
@@ -67,8 +89,23 @@ pub enum Reach {
     Loopback,
 }
 
+/// Refuses to serve clients without keys beyond loopback.
+pub fn refuse_strangers(args: &Args) -> Result<(), Failure> {
+    let beyond = args.address.iter().find(|address| !address.is_loopback());
+    match beyond {
+        Some(address) if !args.oscore_only => {
+            let message = format!("at {address} anyone could change all entities without a key");
+            let hint =
+                "protect requests with --oscore-only and --oscore FILE, or allow all with --open";
+            Err(Failure::usage(message, hint))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Opens the ports.
 pub async fn listen(args: &Args, server: &mut Server, reach: Reach) -> Result<(), Failure> {
+    server.admit_pages(args.ws_origin.iter().cloned().collect());
     for address in addresses(args, reach) {
         listen_at(args, server, address).await?;
     }
@@ -77,6 +114,15 @@ pub async fn listen(args: &Args, server: &mut Server, reach: Reach) -> Result<()
 
 /// Serves at the open ports until Ctrl-C.
 pub async fn run(args: &Args, server: Server) -> Result<(), Failure> {
+    run_with(args, server, || std::future::ready(String::new())).await
+}
+
+/// Serves at the open ports until Ctrl-C, with more metrics.
+pub async fn run_with<F: Future<Output = String> + Send + 'static>(
+    args: &Args,
+    server: Server,
+    more: impl Fn() -> F + Send + Sync + 'static,
+) -> Result<(), Failure> {
     let mut server = server;
     let contexts = contexts(args)?;
     if let Some(contexts) = &contexts {
@@ -85,7 +131,7 @@ pub async fn run(args: &Args, server: Server) -> Result<(), Failure> {
     }
     if args.metrics {
         let metrics = server.metrics();
-        server.insert("/metrics", metrics.resource());
+        server.insert("/metrics", metrics.resource_with(more));
     }
     let mut log = args.log.open()?;
     if let Some(log) = &log {
@@ -123,9 +169,12 @@ fn contexts(args: &Args) -> Result<Option<Contexts>, Failure> {
         }
         return Ok(None);
     }
-    let contexts = args.oscore.as_deref().map(Contexts::open).transpose()?.unwrap_or_default();
+    args.oscore.iter().chain(&args.group_oscore).for_each(|file| secret_file::look_at(file));
+    let state = args.oscore_state.as_deref();
+    let open = |file| Contexts::open_in(file, state);
+    let contexts = args.oscore.as_deref().map(open).transpose()?.unwrap_or_default();
     for file in &args.group_oscore {
-        contexts.add_group(file)?;
+        contexts.add_group_in(file, state)?;
     }
     Ok(Some(contexts))
 }
@@ -191,13 +240,20 @@ fn secure_port(port: u16) -> Result<u16, Failure> {
 }
 
 fn keys(args: &Args) -> Result<Option<Keys>, Failure> {
-    let (Some(key), Some(identity)) = (&args.psk, &args.identity) else { return Ok(None) };
-    let keys = Keys::new().with(identity.as_bytes(), &secret(key)?);
-    keys.map(Some).map_err(|error| Failure::usage(error, "see --psk and --identity"))
+    let mut keys = Keys::new();
+    if let (Some(key), Some(identity)) = (&args.psk, &args.identity) {
+        let added = keys.with(identity.as_bytes(), &key::secret(key)?);
+        keys = added.map_err(|error| Failure::usage(error, "see --psk and --identity"))?;
+    }
+    if let Some(file) = &args.psk_file {
+        keys = key::add_file(keys, file)?;
+    }
+    Ok(Some(keys).filter(|keys| !keys.is_empty()))
 }
 
 fn certificates(args: &Args) -> Result<Option<TlsServer>, Failure> {
     let (Some(chain), Some(key)) = (&args.cert, &args.key) else { return Ok(None) };
+    secret_file::look_at(key);
     let tls = TlsServer::new(&pem(chain)?, &pem(key)?);
     tls.map(Some).map_err(|error| {
         Failure::usage(error, "--cert takes a chain of certificates and --key its key, both PEM")

@@ -6,8 +6,10 @@ use lowmesh_net::proxy::{Access, Network, Networks, Proxy, ProxyError, ProxyLimi
 use lowmesh_net::server::Server;
 
 use crate::bounds;
-use crate::channel::{secret, trusted, uri, wait};
+use crate::channel::{trusted, uri, wait};
+use crate::descriptors;
 use crate::failure::Failure;
+use crate::key;
 use crate::ports::{self, Reach};
 
 /// Forward requests: a forward proxy, or with --to a reverse proxy
@@ -72,9 +74,10 @@ async fn serve(args: &Args) -> Result<(), Failure> {
         proxy = proxy.forwarding();
     }
     if let (Some(key), Some(identity)) = (&args.target_psk, &args.target_identity) {
-        proxy = proxy.with_key(identity.as_bytes(), &secret(key)?)?;
+        proxy = proxy.with_key(identity.as_bytes(), &key::secret(key)?)?;
     }
-    let mut server = Server::new(args.bounds.limits()?).map_err(Failure::own)?;
+    let mut server =
+        Server::new(descriptors::provide(args.bounds.limits()?)).map_err(Failure::own)?;
     proxy.serve(&mut server);
     ports::listen(&args.ports, &mut server, Reach::Loopback).await?;
     ports::run(&args.ports, server).await

@@ -7,7 +7,7 @@ use lowmesh_net::client::{Error, Request, Response};
 use lowmesh_wire::coap::Code;
 
 use crate::answer;
-use crate::channel::{self, group_patience, patience};
+use crate::channel::{self, patience};
 use crate::console::say;
 use crate::failure::Failure;
 use crate::observe;
@@ -55,7 +55,8 @@ async fn gather(args: &Args, request: Request<'_>, out: &mut impl Write) -> Resu
         let message = "one file cannot hold the responses of a group";
         return Err(Failure::usage(message, "--json prints one response per line"));
     }
-    let mut exchange = request.begin_group(group_patience(args.message.timeout)).await?;
+    let mut exchange =
+        request.begin_group(args.channel.group_patience(args.message.timeout)).await?;
     let (mut answers, mut refusal) = (0, None);
     while let Some(item) = exchange.next().await {
         let Some(answer) = Response::of(item?) else { continue };

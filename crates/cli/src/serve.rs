@@ -14,11 +14,13 @@ use lowmesh_net::server::{Limits, Server};
 
 use crate::bounds;
 use crate::channel::wait;
+use crate::descriptors;
 use crate::failure::Failure;
 use crate::ports::{self, Reach};
+use folder::Usage;
 
 /// How long unfinished answers, and observers who do not acknowledge, may delay the end.
-const GRACE: Duration = Duration::from_secs(2);
+pub const GRACE: Duration = Duration::from_secs(2);
 
 /// Serve the files of a folder, or resources to try a client with
 #[derive(Debug, clap::Args)]
@@ -32,6 +34,12 @@ pub struct Args {
     /// Let clients write and delete files of the folder (PUT, DELETE)
     #[arg(short, long, conflicts_with = "demo")]
     writable: bool,
+    /// Files that the folder may have; beyond it clients can only replace files
+    #[arg(long, value_name = "NUMBER", default_value_t = 10_000, requires = "writable")]
+    max_files: u64,
+    /// Octets that all files of the folder may have; beyond it clients can only write shorter ones
+    #[arg(long, value_name = "OCTETS", default_value_t = 1 << 30, requires = "writable")]
+    max_folder: u64,
     #[command(flatten)]
     ports: ports::Args,
     #[command(flatten)]
@@ -46,10 +54,13 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 }
 
 async fn serve(args: &Args) -> Result<(), Failure> {
-    let limits = args.groups.limits(Limits { grace: GRACE, ..args.bounds.limits()? });
-    let mut server = Server::new(limits).map_err(Failure::own)?;
+    let limits = args
+        .groups
+        .limits(args.ports.is_in_group(), Limits { grace: GRACE, ..args.bounds.limits()? });
+    let mut server = Server::new(descriptors::provide(limits)).map_err(Failure::own)?;
     if let Some(folder) = &args.folder {
-        folder::resources(&mut server, folder, args.groups.access(args.writable))?;
+        let max = Usage { files: args.max_files, octets: args.max_folder };
+        folder::resources(&mut server, folder, args.groups.access(args.writable, max))?;
     } else {
         demo::resources(&mut server);
         plugtest::resources(&mut server);

@@ -14,6 +14,7 @@ use crate::body::format;
 use crate::channel;
 use crate::duration;
 use crate::failure::Failure;
+use crate::key;
 
 /// Send one request and print the response
 #[derive(Debug, clap::Args)]
@@ -93,7 +94,7 @@ fn option(text: &str) -> Result<(OptionNumber, Vec<u8>), String> {
         format!("{name:?} is not an option: give a number, up to 65535, or a name such as etag")
     })?;
     if let Some(digits) = value.strip_prefix("0x") {
-        return octets(digits).map(|value| (number, value));
+        return key::octets(digits).map(|value| (number, value));
     }
     let value = match number.definition().map(|row| row.format) {
         Some(Format::Uint) => {
@@ -106,22 +107,9 @@ fn option(text: &str) -> Result<(OptionNumber, Vec<u8>), String> {
 }
 
 fn token(text: &str) -> Result<Token, String> {
-    let octets = match text.strip_prefix("0x") {
-        Some(digits) => octets(digits)?,
-        None => text.as_bytes().to_vec(),
-    };
+    let octets = key::value(text)?;
     let token = Token::new(&octets).filter(|token| token.len() <= TOKEN_LEN_MAX);
     token.ok_or_else(|| format!("a token has at most {TOKEN_LEN_MAX} octets"))
-}
-
-fn octets(digits: &str) -> Result<Vec<u8>, String> {
-    let wrong = || "after 0x, write two hexadecimal digits for each octet".to_owned();
-    let pairs = digits.as_bytes().chunks(2);
-    let octet = |pair: &[u8]| {
-        let text = std::str::from_utf8(pair).ok().filter(|text| text.len() == 2)?;
-        u8::from_str_radix(text, 16).ok()
-    };
-    pairs.map(|pair| octet(pair).ok_or_else(wrong)).collect()
 }
 
 /// The peer to ask: the server of the URI, or the proxy.
@@ -156,7 +144,7 @@ impl Message {
             options.insert(*number, value);
         }
         let (confirmable, token, payload) = (!self.non, self.token.clone(), self.payload()?);
-        Ok(RequestTemplate { code: method, confirmable, options, payload, token })
+        Ok(RequestTemplate { code: method, confirmable, options, payload, token, body_max: None })
     }
 
     fn payload(&self) -> Result<Vec<u8>, Failure> {

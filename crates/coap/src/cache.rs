@@ -115,8 +115,9 @@ impl<P: Ord + Clone> Cache<P> {
             _ => Lookup::Missing,
         }
     }
-    /// Takes a response to `request`. Returns what the application is to see: for a 2.03 that validates an entry the
-    /// stored representation, else the response itself.
+    /// Takes a response to `request`, which is as it was made, without the tag of [`validating`]. Returns what its maker is to
+    /// see: for a 2.03 that validates an entry the stored representation, else the response itself. Whether that is an
+    /// answer, [`is_understood`] says.
     pub fn take(
         &mut self,
         origin: &P,
@@ -148,16 +149,15 @@ impl<P: Ord + Clone> Cache<P> {
         let tag = OptionNumber::ETAG;
         let Some(key) = Key::of(origin, request) else { return response };
         let Some(entry) = self.entries.get_mut(&key) else { return response };
-        // The application's own validation is not answered out of the cache.
         let stored = entry.response.options.get(tag);
-        let own = request.options.iter().values(tag).any(|one| stored != Some(one));
-        if own || stored != response.options.get(tag) {
+        if stored != response.options.get(tag) {
             return response;
         }
         // RFC 7252 s5.6.2, s5.9.1.3: the stored response is fresh again, with the Max-Age that came.
         entry.stored = now;
         entry.fresh_for = freshness(response.code, &response.options);
-        let Message { kind, message_id, token, .. } = response;
+        let (kind, message_id, token) =
+            (response.kind, response.message_id, response.token.clone());
         let mut whole = Message { kind, message_id, token, ..entry.response.clone() };
         renew(&mut whole.options, &response.options);
         entry.response.options = whole.options.clone();
@@ -165,7 +165,8 @@ impl<P: Ord + Clone> Cache<P> {
         self.octets = self.octets - entry.octets + octets;
         entry.octets = octets;
         self.make_room(0);
-        whole
+        // Who has the representation wants to know that it is still good.
+        if is_understood(request, &response) { response } else { whole }
     }
 
     fn store(&mut self, origin: &P, request: &RequestTemplate, response: &Message, now: Instant) {
@@ -216,6 +217,28 @@ impl<P: Ord + Clone> Cache<P> {
             self.by_use.remove(&gone.used);
             self.octets -= gone.octets;
         }
+    }
+}
+
+/// Adds the tag of a stored response to a request, unless that has it already. Returns the request as it was.
+pub fn validating(request: &mut RequestTemplate, tag: &[u8]) -> Option<RequestTemplate> {
+    if request.options.iter().values(OptionNumber::ETAG).any(|one| one == tag) {
+        return None;
+    }
+    let before = request.clone();
+    request.options.insert(OptionNumber::ETAG, tag);
+    Some(before)
+}
+
+/// Whether who made a request knows what a 2.03 is about: a tag among its own. One that only the cache has asked about is
+/// answered from the cache, and one that nobody has asked about says nothing (RFC 7252 s5.9.1.3): then the request has to be
+/// sent again without the cache's tag.
+pub fn is_understood(request: &RequestTemplate, response: &Message) -> bool {
+    let mut own = request.options.iter().values(OptionNumber::ETAG);
+    match response.options.get(OptionNumber::ETAG) {
+        _ if response.code != Code::VALID => true,
+        Some(tag) => own.any(|one| one == tag),
+        None => own.next().is_some(),
     }
 }
 

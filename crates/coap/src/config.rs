@@ -57,14 +57,21 @@ pub struct Config {
     /// refused with 4.02.
     pub extensions: Vec<OptionNumber>,
     /// Requests for other hosts (Proxy-Uri, Proxy-Scheme) go to the application, which forwards
-    /// them; else they are answered with 5.05.
+    /// them; else they are answered with 5.05. Options that nobody here knows are the application's to judge: in these
+    /// requests those that are safe to forward, in responses all (RFC 7252 s5.4.1, s5.7.1).
     pub proxy: bool,
+    /// Any request may be one that the application forwards, as a reverse proxy does: options that are safe to forward are
+    /// the application's to judge, and it answers with 4.02 itself where it is no proxy.
+    pub reverse_proxy: bool,
     /// What leaves to an unproven address is at most this many times what came from it, copies and
     /// notifications included; `None` sets no bound. A host sets it from its
     /// [`HostLimits`](crate::HostLimits).
     pub amplification_max: Option<usize>,
     /// Every peer's address is proven, as by the handshake of DTLS.
     pub proven: bool,
+    /// Messages travel in secure sessions that this end opens. A peer that has restarted has lost its session and is
+    /// silent, so the endpoint ends a session in which no answer comes ([`Output::SessionOver`](crate::Output)).
+    pub opens_sessions: bool,
 }
 
 impl Default for Config {
@@ -89,8 +96,10 @@ impl Default for Config {
             peer_token_len_max: params::PEER_TOKEN_LEN_MAX,
             extensions: Vec::new(),
             proxy: false,
+            reverse_proxy: false,
             amplification_max: None,
             proven: false,
+            opens_sessions: false,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What exchange engines and the host above them have in common: templates of messages, outputs, and counters.
 
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use lowmesh_machine::DropReason;
@@ -26,6 +28,9 @@ pub struct RequestTemplate {
     /// observation with this token (RFC 7641 s3.3.1, s3.6), and is refused while another request
     /// has it.
     pub token: Option<Token>,
+    /// Octets that the body of the response may have, if fewer than the host takes: a longer one fails with
+    /// [`DropReason::TooLarge`](lowmesh_machine::DropReason::TooLarge), and no more blocks are requested.
+    pub body_max: Option<usize>,
 }
 
 impl RequestTemplate {
@@ -33,7 +38,8 @@ impl RequestTemplate {
     pub fn new(method: Code, path: &str) -> Self {
         let mut options = Options::new();
         options.insert_path(path);
-        Self { code: method, confirmable: true, options, payload: Vec::new(), token: None }
+        let (payload, token, body_max) = (Vec::new(), None, None);
+        Self { code: method, confirmable: true, options, payload, token, body_max }
     }
     /// A confirmable GET for `path`.
     pub fn get(path: &str) -> Self {
@@ -46,6 +52,10 @@ impl RequestTemplate {
     /// The same request with a payload.
     pub fn with_payload(self, payload: Vec<u8>) -> Self {
         Self { payload, ..self }
+    }
+    /// The same request, whose response has a body of so many octets at most.
+    pub fn with_body_max(self, octets: usize) -> Self {
+        Self { body_max: Some(octets), ..self }
     }
     /// The same request with a token of the application's choice.
     pub fn with_token(self, token: Token) -> Self {
@@ -232,6 +242,24 @@ pub enum Output<P, X, H> {
         /// Copies after the first.
         retransmissions: u8,
     },
+    /// The layer that protects messages has refused a request of a peer, and has answered it.
+    Refused {
+        /// The peer that asks.
+        from: P,
+        /// The request as it came.
+        message: Message,
+        /// The code of the answer.
+        code: Code,
+        /// Why, for people.
+        why: String,
+    },
+    /// What was wrong with the answer to a request. Its [`Output::Failed`] follows.
+    Fault {
+        /// The name of the request.
+        handle: H,
+        /// What was wrong.
+        fault: Fault,
+    },
     /// A request or separate response is over without success.
     Failed {
         /// The name of the message.
@@ -245,6 +273,12 @@ pub enum Output<P, X, H> {
     /// A connection is over: close it once everything is sent (RFC 8323 s5.5, s5.6).
     Close {
         /// The connection.
+        peer: P,
+    },
+    /// The secure session with a peer is over, because nothing comes from the peer any more: see
+    /// [`Config::opens_sessions`](crate::Config). What is sent from here on opens the next session.
+    SessionOver {
+        /// The peer.
         peer: P,
     },
     /// A datagram came to nothing.
@@ -275,6 +309,42 @@ pub enum Discard {
     Ping,
     /// A notification older than the one that is here already (RFC 7641 s3.4).
     Stale,
+}
+
+/// What a peer did that failed a request of ours, though it is there and answers. Its text follows the name of the peer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// The response has a critical option that is not known here (RFC 7252 s5.4.1).
+    #[error("sent a response with the critical option {}, which is not known here", .0.0)]
+    CriticalOption(OptionNumber),
+    /// A block option is not what was asked for, or the block has a wrong size.
+    #[error("sent another block than the requested one, or one of a wrong length")]
+    WrongBlock,
+    /// The body of the response is longer than is taken here.
+    #[error("sent a body that is longer than the limit here")]
+    TooLong,
+    /// The resource changed again and again while its body was read.
+    #[error("changes the resource faster than its body can be read")]
+    KeepsChanging,
+    /// The server took the first block of the request for the whole.
+    #[error(
+        "took the first block for the whole body and reported success: it does not know Block1"
+    )]
+    PartlyTaken,
+    /// The next message of the request is longer than the peer takes.
+    #[error("takes no message of this length")]
+    Narrow,
+    /// The peer ended the connection with Abort (RFC 8323 s5.6), with this diagnostic payload.
+    #[error("ended the connection with Abort{}", diagnostic(.0))]
+    Aborted(String),
+}
+
+/// A diagnostic payload behind a sentence. Control characters of a peer do not reach a terminal.
+fn diagnostic(text: &str) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    format!(": {}", text.replace(char::is_control, " "))
 }
 
 /// The number of discarded datagrams by cause, and of records that were lost too early.

@@ -34,6 +34,8 @@ pub enum Name {
     Application(Handle),
     /// The number of a message that a host sends for its application: one request may take many.
     Host(u64),
+    /// The number of a message that a layer between the host and its engine sends by itself.
+    Layer(u64),
 }
 
 impl Name {
@@ -150,6 +152,9 @@ pub enum Input<'a, P> {
     SessionEnded {
         /// The peer.
         peer: P,
+        /// The next message opens another session: requests that have not left wait for it, and observations are
+        /// registered again through it.
+        reopens: bool,
     },
     /// The time of [`lowmesh_machine::Machine::next_deadline`] has come.
     Deadline,

@@ -83,7 +83,9 @@ pub use config::Config;
 pub use congestion::{CongestionControl, CongestionSnapshot};
 pub use endpoint::Endpoint;
 pub use error::ConfigError;
-pub use event::{Counters, Discard, Notifications, Purpose, RequestTemplate, ResponseTemplate};
+pub use event::{
+    Counters, Discard, Fault, Notifications, Purpose, RequestTemplate, ResponseTemplate,
+};
 pub use host::{Host, HostLimits, IncomingId, Input, Output, Transport};
 pub use leisure::Leisure;
 pub use lifetimes::Lifetimes;

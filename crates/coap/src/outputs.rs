@@ -2,7 +2,7 @@
 
 use lowmesh_machine::{DropReason, Outbox};
 
-use crate::event::{Counters, Discard};
+use crate::event::{Counters, Discard, Fault};
 use crate::exchange::{Name, Output};
 
 /// The outputs of an engine, in their order.
@@ -28,6 +28,11 @@ impl<P> Outputs<P> {
     /// An own exchange is over without success.
     pub(crate) fn fail(&mut self, handle: Name, reason: DropReason) {
         self.push(Output::Failed { handle, reason });
+    }
+    /// The same because of what the peer answered.
+    pub(crate) fn fail_by(&mut self, handle: Name, reason: DropReason, fault: Fault) {
+        self.push(Output::Fault { handle, fault });
+        self.fail(handle, reason);
     }
     /// A message came to nothing.
     pub(crate) fn discard(&mut self, from: P, cause: Discard) {

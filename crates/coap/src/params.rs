@@ -9,6 +9,8 @@ pub use lowmesh_congestion::params::{ACK_RANDOM_FACTOR, ACK_TIMEOUT, NSTART};
 pub const MAX_RETRANSMIT: u8 = 4;
 /// DEFAULT_LEISURE: RFC 7252 s4.8, 5 s, over which answers to a multicast request are spread.
 pub const DEFAULT_LEISURE: Duration = Duration::from_secs(5);
+/// DEFAULT_LEISURE of a group that Group OSCORE protects in group mode: RFC 10020, 20 s, since answers are longer.
+pub const SECURED_LEISURE: Duration = Duration::from_secs(20);
 /// PROBING_RATE: RFC 7252 s4.7, 1 octet a second to a peer that does not answer.
 pub const PROBING_RATE_OCTETS_PER_SECOND: u64 = 1;
 /// MAX_LATENCY: RFC 7252 s4.8.2, 100 s for a datagram from end to end.
@@ -31,6 +33,10 @@ pub const REGISTER_AGAIN_MIN: Duration = Duration::from_secs(5);
 pub const REGISTER_AGAIN_MAX: Duration = Duration::from_secs(15);
 /// After this long without a sign of life a notification is CON: RFC 7641 s4.5, 24 h.
 pub const CONFIRM_AFTER: Duration = Duration::from_secs(24 * 3600);
+/// How long a proof of an address holds; ours: an observer renews it with the notification that is CON after
+/// [`CONFIRM_AFTER`], and other peers prove it again when they come back. The address may be another's by then, and one
+/// that was guessed does not stay proven for ever.
+pub const PROOF_LIFETIME: Duration = Duration::from_secs(2 * 24 * 3600);
 /// Between unconfirmed notifications to one observer, where no RTT is known: RFC 7641 s4.5.1, 3 s.
 pub const NOTIFICATION_GAP: Duration = Duration::from_secs(3);
 /// Notifications that leave in one burst; ours, a quarter of the datagrams that a Linux socket holds by default.
@@ -57,10 +63,16 @@ pub const TRANSFER_RESTARTS_MAX: u8 = 3;
 /// An answer to an address that is not proven is at most this many times its request, both with
 /// [`DATAGRAM_OVERHEAD`]: the bound of RFC 9000 s8.1; RFC 9175 s2.4 asks for one.
 pub const AMPLIFICATION_MAX: usize = 3;
+/// How long a response is kept for the repetition of its request with the Echo value that came in its place or with its
+/// first block; ours. RFC 9175 s2.3: the client repeats at once; the bound covers a lost copy or two.
+pub const REPETITION_MAX: Duration = Duration::from_secs(10);
 /// Half of the time in which an unproven address may be sent what it has earned; ours.
 pub const CREDIT_PERIOD: Duration = Duration::from_secs(60);
 /// Octets that IPv6 and UDP put around a message: RFC 8200 s3, 40, and RFC 768, 8.
 pub const DATAGRAM_OVERHEAD: usize = 48;
+/// The same of IPv4: RFC 791 s3.1, 20 without options, and RFC 768, 8. To count more would let a victim get more than the
+/// bound says.
+pub const DATAGRAM_OVERHEAD_V4: usize = 28;
 /// Octets of an Echo value: RFC 9175 s2.2.1 allows 1 to 40, appendix A wants at least 64 bits.
 pub const ECHO_LEN: usize = 8;
 /// Octets of the key that Echo values are made with: as many as SHA-256 gives (RFC 2104 s3).
@@ -200,11 +212,8 @@ const _: () = assert!(PEERS_MAX > OPEN_MAX + INCOMING_MAX);
 /// Peers of one source remembered; ours, a quarter: a source may be a network behind one address.
 pub const PEERS_PER_SOURCE: usize = PEERS_MAX / 4;
 const _: () = assert!(PEERS_PER_SOURCE > INCOMING_PER_SOURCE + OBSERVERS_PER_SOURCE);
-/// Wrong ACKs of a peer since its last right one, up to which the next right one proves its address; ours: to guess one
-/// of 65,536 message IDs takes more. ACKs that come while nothing waits for one do not count.
-pub const STRAYS_MAX: u8 = 8;
 /// Message IDs of which one is drawn to go on from, after an ACK that may have been guessed; ours: to guess one of them
-/// takes many more than [`STRAYS_MAX`] ACKs, and half of all IDs hold the skipped ones of several such ACKs.
+/// takes many ACKs, and half of all IDs hold the skipped ones of several such ACKs.
 pub const MESSAGE_IDS_SKIPPED: u32 = 4096;
 /// Peers among which idle ones are looked for; ours.
 pub const ADMISSION_LOOK: usize = 64;

@@ -12,7 +12,7 @@ use lowmesh_wire::coap::{MessageId, Token};
 use crate::credit::Credit;
 use crate::exchange::{ExchangeId, Name};
 use crate::message_ids::MessageIds;
-use crate::params::{DATAGRAM_OVERHEAD, UNCONFIRMED_MAX};
+use crate::params::{PROOF_LIFETIME, UNCONFIRMED_MAX};
 use crate::seen::Seen;
 use crate::{CongestionControl, CongestionSnapshot, Lifetimes};
 
@@ -42,12 +42,16 @@ pub(crate) struct Peer {
     pub(crate) incoming: usize,
     /// The peer has shown that it receives at its address.
     pub(crate) proven: bool,
+    /// When it has shown that last.
+    pub(crate) proven_at: Instant,
     /// Wrong ACKs since the last right one, while something waited for an ACK.
     pub(crate) strays: u8,
     /// More than one datagram came from it.
     pub(crate) returned: bool,
     /// What may leave to it while it is unproven.
     pub(crate) credit: Credit,
+    /// Since when an answer has been due and nothing has come.
+    silent_since: Option<Instant>,
 }
 
 impl Peer {
@@ -74,9 +78,11 @@ impl Peer {
             last_used: now,
             incoming: 0,
             proven: false,
+            proven_at: now,
             strays: 0,
             returned: false,
             credit: Credit::default(),
+            silent_since: None,
         }
     }
     /// True when forgetting the peer ends no exchange.
@@ -86,12 +92,30 @@ impl Peer {
             && self.queue.is_empty()
             && self.incoming == 0
     }
-    /// Octets of a message that may leave to it now: no bound once it is proven.
-    pub(crate) fn room(&self, now: Instant) -> usize {
+    /// Octets of a message that may leave to it now, behind headers of `overhead` octets: no bound once it is proven.
+    pub(crate) fn room(&self, overhead: usize, now: Instant) -> usize {
         if self.proven {
             return usize::MAX;
         }
-        self.credit.balance(now).saturating_sub(DATAGRAM_OVERHEAD)
+        self.credit.balance(now).saturating_sub(overhead)
+    }
+    /// Forgets a proof that is older than [`PROOF_LIFETIME`], unless something is under way. True if it did.
+    pub(crate) fn age(&mut self, now: Instant) -> bool {
+        let ages = self.proven && self.is_idle() && now.since(self.proven_at) >= PROOF_LIFETIME;
+        self.proven &= !ages;
+        ages
+    }
+    /// Since when an answer has been due and nothing has come.
+    pub(crate) const fn silent_since(&self) -> Option<Instant> {
+        self.silent_since
+    }
+    /// Something has come.
+    pub(crate) const fn hear(&mut self) {
+        self.silent_since = None;
+    }
+    /// A message has left that the peer has to answer.
+    pub(crate) fn demand_answer(&mut self, now: Instant) {
+        self.silent_since.get_or_insert(now);
     }
     /// How much would be lost with it, compared with other idle peers. A flood of forged addresses leaves
     /// peers behind that came once.

@@ -2,6 +2,8 @@
 
 use core::hash::Hash;
 
+use crate::params::DATAGRAM_OVERHEAD;
+
 /// What names a peer to the tables of an endpoint and a host.
 ///
 /// Protocol state belongs to one peer: message IDs, tokens, round-trip times, whether its address is proven. A share of a
@@ -13,6 +15,10 @@ use core::hash::Hash;
 /// assert_ne!(("2001:db8::1", 5683).source(), ("2001:db8::2", 5683).source());
 /// ```
 pub trait PeerAddress: Ord + Copy + Hash {
+    /// Octets that the headers of a datagram to or from this address take, as far as amplification counts them.
+    fn overhead(self) -> usize {
+        DATAGRAM_OVERHEAD
+    }
     /// The value that all peers of the same source have in common. It may be the address of one of them. No address of
     /// the source is less, and no address of another source lies between.
     fn source(self) -> Self {

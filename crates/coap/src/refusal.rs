@@ -1,7 +1,12 @@
 //! Which messages of peers an exchange engine understands, and how it refuses the others; the same over datagrams and
 //! connections (RFC 7252 s5.4.1, s5.10.2).
 
+use alloc::format;
+use alloc::string::{String, ToString};
+
 use lowmesh_wire::coap::{Code, OptionNumber, OptionsIter, Recognition, decode_uint};
+
+use crate::event::ResponseTemplate;
 
 /// What an engine understands beyond RFC 7252, as its settings say.
 #[derive(Clone, Copy, Debug)]
@@ -10,6 +15,8 @@ pub(crate) struct Understanding<'a> {
     pub(crate) extensions: &'a [OptionNumber],
     /// The application is a proxy.
     pub(crate) proxy: bool,
+    /// The application is a proxy for all requests.
+    pub(crate) reverse_proxy: bool,
     /// The longest token of a request, octets.
     pub(crate) token_len_max: usize,
 }
@@ -20,18 +27,40 @@ impl Understanding<'_> {
     }
     /// What the options of a request mean for its fate.
     pub(crate) fn of_request(&self, options: OptionsIter<'_>) -> Recognition {
-        // RFC 7252 s5.4.2: a proxy forwards what it does not know, if that is safe.
-        let relayed = self.proxy && is_for_proxy(options.clone());
+        // RFC 7252 s5.4.1: "critical" is for endpoints; a proxy forwards what it does not know, if that is safe.
+        let relayed = self.reverse_proxy || (self.proxy && is_for_proxy(options.clone()));
         options.recognise(|number| self.knows(number) || (relayed && !number.is_unsafe()))
     }
     /// What the options of a response mean for its fate.
     pub(crate) fn of_response(&self, options: OptionsIter<'_>) -> Recognition {
-        options.recognise(|number| self.knows(number))
+        // RFC 7252 s5.7.1: what of it a proxy forwards, its own rules say, safe or unsafe.
+        let relayed = self.proxy || self.reverse_proxy;
+        options.recognise(|number| relayed || self.knows(number))
     }
-    /// The code to refuse a request with, if its token of `token_len` octets or its options, which hold
-    /// no unknown critical one, ask for it.
-    pub(crate) fn refusal(&self, options: OptionsIter<'_>, token_len: usize) -> Option<Code> {
-        refusal(options, token_len, self.token_len_max, self.proxy)
+    /// The answer to a request that the application does not get, if its token of `token_len` octets or its options ask
+    /// for one.
+    pub(crate) fn refusal(
+        &self,
+        options: OptionsIter<'_>,
+        recognition: Recognition,
+        token_len: usize,
+    ) -> Option<ResponseTemplate> {
+        // RFC 7252 s5.4.1: the diagnostic payload SHOULD describe the option.
+        let bad_option = recognition.critical.map(|number| (Code::BAD_OPTION, described(number)));
+        let refused = bad_option.or_else(|| {
+            let (code, text) = refusal(options, token_len, self.token_len_max, self.proxy)?;
+            Some((code, text.to_string()))
+        });
+        let (code, text) = refused?;
+        Some(ResponseTemplate::new(code).with_payload(text.into_bytes()))
+    }
+}
+
+/// What is wrong with a critical option.
+fn described(number: OptionNumber) -> String {
+    match number.definition() {
+        Some(row) => format!("option {} ({}): wrong length, or too often", number.0, row.name),
+        None => format!("option {} is not known", number.0),
     }
 }
 
@@ -49,10 +78,10 @@ fn refusal(
     token_len: usize,
     token_len_max: usize,
     proxy: bool,
-) -> Option<Code> {
+) -> Option<(Code, &'static str)> {
     // RFC 8974 s2.2.2: a token that will never be handled SHOULD be answered with 4.00, not RST.
     if token_len > token_len_max {
-        return Some(Code::BAD_REQUEST);
+        return Some((Code::BAD_REQUEST, "the token is too long"));
     }
     for option in options {
         match option.number {
@@ -60,11 +89,11 @@ fn refusal(
             OptionNumber::HOP_LIMIT
                 if !decode_uint(option.value).is_some_and(|hops| (1..=255).contains(&hops)) =>
             {
-                return Some(Code::BAD_REQUEST);
+                return Some((Code::BAD_REQUEST, "Hop-Limit is not from 1 to 255"));
             }
             // RFC 7252 s5.10.2: an endpoint that is no proxy MUST answer 5.05.
             number if !proxy && names_proxy(number) => {
-                return Some(Code::PROXYING_NOT_SUPPORTED);
+                return Some((Code::PROXYING_NOT_SUPPORTED, "this server is no proxy"));
             }
             _ => {}
         }

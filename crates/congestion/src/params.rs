@@ -100,6 +100,8 @@ pub const CUBIC_BETA: f64 = 0.7;
 pub const CUBIC_GROWTH_MAX: f64 = 1.5;
 /// What must be acknowledged for one message where CUBIC's target is not above the window, in windows: Linux, 100.
 pub const CUBIC_CREDIT_WINDOWS_MAX: f64 = 100.0;
+/// The same where CUBIC knows no plateau, before the first loss and after a timeout, in messages: Linux, 20.
+pub const CUBIC_CREDIT_BLIND: f64 = 20.0;
 /// Window below which HyStart ends no slow start, in messages: Linux (hystart_low_window), 16.
 pub const HYSTART_WINDOW_MESSAGES_MIN: u32 = 16;
 /// Samples of a round before HyStart judges its delay: Linux (HYSTART_MIN_SAMPLES), 8.

@@ -24,7 +24,7 @@ use crate::dispatch::Dispatch;
 use crate::hops;
 use crate::outcome::Reason;
 use crate::output::{Owner, RequestId};
-use crate::params::{CHECK_MAX, DEADLINE_MAX};
+use crate::params::{CHECK_MAX, DEADLINE_MAX, LIST_MAX};
 use crate::proposal::{Goal, Proposal};
 use crate::refusal::Refusal;
 use crate::target::{Authority, Target, request};
@@ -155,7 +155,11 @@ impl Checks {
 impl Check {
     /// Whether all are there and have a format in common; else what to answer, with each member and its reason.
     pub(crate) fn verdict(&self) -> Result<(), Refusal> {
-        let failed = self.reasons();
+        let mut failed = self.reasons();
+        if self.proposal.allows_missing {
+            // What does not answer may be there later. What answers has to be right.
+            failed.retain(|(_, reason)| reason.code() != Code::GATEWAY_TIMEOUT);
+        }
         if let Some(code) = failed.iter().map(|(_, reason)| reason.code()).max_by_key(|code| {
             // A member that is not there says more than one that is silent.
             (*code == Code::NOT_FOUND, code.0)
@@ -209,7 +213,7 @@ fn path(uri: &Uri) -> String {
 }
 
 fn discovery(uri: &Uri) -> RequestTemplate {
-    let mut template = RequestTemplate::get("/.well-known/core");
+    let mut template = RequestTemplate::get("/.well-known/core").with_body_max(LIST_MAX);
     template.options.insert_query(&format!("href={}", path(uri)));
     if let Host::Name(name) = &uri.host {
         template.options.insert(OptionNumber::URI_HOST, name.as_bytes());

@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn a_client_has_a_quarter_of_the_requests_to_members() {
         let gate = Registry::<dyn Gate>::builtin().choose("fixed").expect("a row");
-        let (mut dispatch, mut clients) = (Dispatch::new(gate), Clients::default());
+        let (mut dispatch, mut clients) = (Dispatch::new(gate, true), Clients::default());
         let client = |last| IpAddr::from([192, 0, 2, last]);
         let all: Vec<_> = (1..=5).map(|last| (RequestId(last.into()), client(last))).collect();
         for (request, client) in &all {

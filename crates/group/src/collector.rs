@@ -3,14 +3,19 @@
 //! | operation | text | SenML |
 //! |---|---|---|
 //! | lst | a line a reading: name, value, unit | the readings |
-//! | avg, min, max | the number | a record `e/NAME/avg`, and a record `NAME/code` for each member in it |
+//! | avg, min, max | the number, or a line for each quantity | a record `e/NAME/avg`, or `e/NAME/avg/QUANTITY` for each quantity, and a record `NAME/code` for each member in it |
 //! | any | a line a failure: name, `!`, code, reason | records `NAME/code` and `NAME/reason` |
 //!
 //! In text a single number stands alone, so that programs can read it; who failed is then in SenML only.
+//!
+//! Numbers are combined by quantity. A member with several values names the quantity of each, as a SenML pack does; if every
+//! member has one value, all are of one quantity, whatever their names. A member with another unit than most members have
+//! for a quantity counts as failed. Of several values of one sensor the latest counts, so no member weighs more.
 
+use alloc::borrow::ToOwned as _;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString as _};
-use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::Write as _;
 
@@ -26,6 +31,9 @@ use crate::refusal::Refusal;
 
 /// The outcome of one member, with its label.
 pub type Outcome = (String, Result<Answer, Reason>);
+
+/// How many readings have each unit, in the order in which units come.
+type UnitCounts = Vec<(String, usize)>;
 
 /// Formats of results; the first is the default.
 pub const FORMATS: [ContentFormat; 3] =
@@ -47,10 +55,15 @@ pub struct Question {
 /// Turns outcomes into the reading that a parent entity uses, or into the reason why there is none.
 pub fn collect(question: &Question, outcomes: Vec<Outcome>) -> Result<Answer, Refusal> {
     let asked = outcomes.len();
+    let is_combined = !question.writes && question.operation != Operation::List;
+    let mut outcomes: Vec<Outcome> = outcomes
+        .into_iter()
+        .map(|(label, outcome)| (label, outcome.and_then(|answer| usable(question, answer))))
+        .collect();
+    let quantities = if is_combined { agree(&mut outcomes) } else { Vec::new() };
     let (mut readings, mut failures, mut count) = (Vec::new(), Vec::new(), 0);
     let (mut max_age_s, mut codes) = (u32::MAX, Vec::new());
     for (label, outcome) in outcomes {
-        let outcome = outcome.and_then(|answer| usable(question, answer));
         match outcome {
             Ok(answer) => {
                 count += 1;
@@ -65,11 +78,12 @@ pub fn collect(question: &Question, outcomes: Vec<Outcome>) -> Result<Answer, Re
     if count < question.replies.max(1) {
         return Err(too_few(question, (count, asked), &failures));
     }
-    let is_combined = !question.writes && question.operation != Operation::List;
     if question.writes {
         readings = codes.iter().map(|(label, code)| code_reading(label, *code)).collect();
     } else if is_combined {
-        readings = vec![combined(question, &readings)];
+        let combine =
+            |quantity: &Option<String>| combined(question, &readings, quantity.as_deref());
+        readings = quantities.iter().filter_map(combine).collect();
     }
     let code = if question.writes { Code::CHANGED } else { Code::CONTENT };
     let combined = if is_combined { codes } else { Vec::new() };
@@ -88,19 +102,80 @@ fn usable(question: &Question, answer: Answer) -> Result<Answer, Reason> {
     }
 }
 
-fn combined(question: &Question, readings: &[Reading]) -> Reading {
-    let numbers = || readings.iter().filter_map(Reading::number);
+/// Leaves the numbers that can be combined: the latest of each sensor, with the unit that most have for their quantity.
+/// Members with another unit have failed. The result is the quantities; `None` is all of them together.
+fn agree(outcomes: &mut [Outcome]) -> Vec<Option<String>> {
+    for (_, outcome) in outcomes.iter_mut() {
+        let Ok(answer) = outcome else { continue };
+        answer.readings.retain(|reading| reading.number().is_some());
+        let mut latest: BTreeMap<&str, usize> = BTreeMap::new();
+        for (place, reading) in answer.readings.iter().enumerate() {
+            // They are in the order of their times.
+            latest.insert(&reading.name, place);
+        }
+        let latest: BTreeSet<usize> = latest.into_values().collect();
+        let mut place = 0..;
+        answer.readings.retain(|_| place.next().is_some_and(|place| latest.contains(&place)));
+    }
+    let good = || outcomes.iter().filter_map(|(_, outcome)| outcome.as_ref().ok());
+    let has_one = good().all(|answer| answer.readings.len() == 1);
+    let quantity =
+        |reading: &Reading| if has_one { None } else { Some(reading.quantity().to_owned()) };
+    // How many readings of each quantity have which unit, both in the order in which they come.
+    let mut votes: Vec<(Option<String>, UnitCounts)> = Vec::new();
+    for reading in good().flat_map(|answer| &answer.readings) {
+        let quantity = quantity(reading);
+        let place = votes.iter().position(|(one, _)| *one == quantity).unwrap_or_else(|| {
+            votes.push((quantity, Vec::new()));
+            votes.len() - 1
+        });
+        let Some(unit) = &reading.unit else { continue };
+        let units = &mut votes[place].1;
+        match units.iter_mut().find(|(one, _)| one == unit) {
+            Some((_, count)) => *count += 1,
+            None => units.push((unit.clone(), 1)),
+        }
+    }
+    let has_unit = |reading: &Reading| {
+        let (quantity, Some(unit)) = (quantity(reading), &reading.unit) else { return true };
+        let units = votes.iter().find(|(one, _)| *one == quantity).map(|(_, units)| units);
+        // Of equal counts the first.
+        let most = units.into_iter().flatten().rev().max_by_key(|(_, count)| *count);
+        most.is_none_or(|(most, _)| most == unit)
+    };
+    let fails = |outcome: &Outcome| {
+        outcome.1.as_ref().is_ok_and(|answer| !answer.readings.iter().all(has_unit))
+    };
+    let failing: Vec<bool> = outcomes.iter().map(fails).collect();
+    for ((_, outcome), fails) in outcomes.iter_mut().zip(failing) {
+        if fails {
+            *outcome = Err(Reason::Unusable("its unit is another than that of most members"));
+        }
+    }
+    votes.into_iter().map(|(quantity, _)| quantity).collect()
+}
+
+/// The combined reading of one quantity, or of all; `None` if its members have failed.
+fn combined(question: &Question, all: &[Reading], quantity: Option<&str>) -> Option<Reading> {
+    let is_of = |reading: &&Reading| quantity.is_none_or(|one| reading.quantity() == one);
+    let readings: Vec<&Reading> = all.iter().filter(is_of).collect();
+    let first = readings.first()?;
+    let numbers = || readings.iter().filter_map(|reading| reading.number());
     let value = match question.operation {
         Operation::Minimum => numbers().fold(f64::INFINITY, f64::min),
         Operation::Maximum => numbers().fold(f64::NEG_INFINITY, f64::max),
         // The list is not combined; all answers here have a number, so the count is above zero.
         Operation::Average | Operation::List => mean(numbers),
     };
-    let with_number = || readings.iter().filter(|reading| reading.number().is_some());
-    let first = with_number().next().and_then(|reading| reading.unit.clone());
-    let same = with_number().all(|reading| reading.unit == first);
-    let name = format!("{ROOT}/{}/{}", question.name, question.operation.name());
-    Reading { name, unit: first.filter(|_| same), value: Value::Number(value) }
+    let same = readings.iter().all(|reading| reading.unit == first.unit);
+    let mut name = format!("{ROOT}/{}/{}", question.name, question.operation.name());
+    let mut quantity_at = name.len();
+    if let Some(quantity) = quantity.filter(|quantity| !quantity.is_empty()) {
+        quantity_at += 1;
+        write!(name, "/{quantity}").expect("a String takes everything");
+    }
+    let unit = first.unit.clone().filter(|_| same);
+    Some(Reading { name, quantity_at, unit, value: Value::Number(value), time: None })
 }
 
 /// The mean of finite numbers is finite, also if their sum is not.
@@ -135,7 +210,7 @@ fn too_few(
 }
 
 fn code_reading(label: &str, code: Code) -> Reading {
-    Reading { name: format!("{label}/code"), unit: None, value: Value::Text(code.to_string()) }
+    Reading::plain(format!("{label}/code"), None, Value::Text(code.to_string()))
 }
 
 /// The response with an answer in a format that the client accepts.
@@ -194,7 +269,8 @@ fn text(answer: &Answer) -> Vec<u8> {
     for reading in &answer.readings {
         let unit = reading.unit.as_deref().map(|unit| format!(" {}", one_line(unit)));
         let unit = unit.unwrap_or_default();
-        writeln!(text, "{} {}{unit}", reading.name, value(reading))
+        let time = reading.time.map(|time| format!(" t={time}")).unwrap_or_default();
+        writeln!(text, "{} {}{unit}{time}", reading.name, value(reading))
             .expect("a String takes everything");
     }
     for (label, reason) in &answer.failures {
@@ -225,8 +301,8 @@ fn records(answer: &Answer) -> Vec<Record> {
         ..Record::default()
     };
     for reading in &answer.readings {
-        let unit = reading.unit.clone();
-        records.push(Record { unit, ..record(reading.name.clone(), reading.value.clone()) });
+        let (unit, time) = (reading.unit.clone(), reading.time);
+        records.push(Record { unit, time, ..record(reading.name.clone(), reading.value.clone()) });
     }
     for (label, code) in &answer.combined {
         records.push(record(format!("{label}/code"), Value::Text(code.to_string())));

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use lowmesh_coap::RequestTemplate;
@@ -10,9 +11,10 @@ use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::Code;
 
 use crate::gate::{Gate, Path, Permit};
+use crate::health::Health;
 use crate::output::{ExchangeId, Output, Owner};
-use crate::params::LOOK_AHEAD;
-use crate::places::Places;
+use crate::params::{LOOK_AHEAD, UNDER_WAY_A_NODE_MAX};
+use crate::places::{Places, Room};
 use crate::target::{Authority, Domain};
 use crate::turns::Turns;
 
@@ -37,6 +39,14 @@ pub(crate) struct Open {
     pub(crate) sent: Option<Instant>,
     /// Its turn in its domain, once its time has come.
     pub(crate) turn: u64,
+    /// Whether it is repeated until it is answered, so that silence says something.
+    pub(crate) confirmable: bool,
+    /// Whether it finds out if its node is up again.
+    pub(crate) is_probe: bool,
+    /// What it asks, if others may share it.
+    pub(crate) shared: Option<RequestTemplate>,
+    /// Others that ask the same.
+    pub(crate) followers: Vec<u64>,
 }
 
 impl Open {
@@ -53,6 +63,10 @@ impl Open {
             domain: to.domain(),
             to,
             start,
+            confirmable: message.confirmable,
+            is_probe: false,
+            shared: None,
+            followers: Vec::new(),
             message: Some(message),
             times: 0,
             again: None,
@@ -61,6 +75,15 @@ impl Open {
             sent: None,
             turn: 0,
         }
+    }
+    /// Whether it changes nothing, while it has not left.
+    pub(crate) fn reads(&self) -> bool {
+        let code = self.message.as_ref().map(|message| message.code);
+        matches!(code, Some(Code::GET | Code::FETCH))
+    }
+    /// Whether it leaves only if its node may be up.
+    fn may_fail(&self) -> bool {
+        matches!(self.owner, Owner::Query { .. }) && !self.is_probe
     }
     /// Whether it is idempotent and ends with its response (RFC 7252 s5.1: POST is not).
     fn may_repeat(&self) -> bool {
@@ -76,6 +99,10 @@ pub(crate) struct Lane {
     pub(crate) gate: Box<dyn Gate>,
     /// Those that wait for the gate, by their order, turn and name.
     pub(crate) ready: BTreeSet<(u8, u64, u64)>,
+    /// Those that wait for other requests to their node.
+    parked: BTreeMap<Authority, BTreeSet<(u8, u64, u64)>>,
+    /// Whether some wait for requests to any nodes.
+    pub(crate) is_short: bool,
     /// Those that take a place of the gate, by their time.
     pub(crate) holding: BTreeSet<(Instant, u64)>,
     /// Requests that are repeated if their members stay silent, by the time of the next copy.
@@ -88,7 +115,8 @@ pub(crate) struct Lane {
 impl Lane {
     pub(crate) fn new(gate: Box<dyn Gate>) -> Self {
         let (ready, holding, silent) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-        Self { gate, ready, holding, silent, due: None, turns: Turns::default() }
+        let (parked, turns) = (BTreeMap::new(), Turns::default());
+        Self { gate, ready, parked, is_short: false, holding, silent, due: None, turns }
     }
     /// Lets a request wait for the gate.
     pub(crate) fn enqueue(&mut self, number: u64, open: &mut Open) {
@@ -97,10 +125,32 @@ impl Lane {
     }
     /// Forgets a request that waits.
     pub(crate) fn withdraw(&mut self, number: u64, open: &Open) {
-        self.ready.remove(&(self.gate.order(&open.path), open.turn, number));
+        let place = (self.gate.order(&open.path), open.turn, number);
+        if self.ready.remove(&place) {
+            return;
+        }
+        if let Some(parked) = self.parked.get_mut(&open.to) {
+            parked.remove(&place);
+            if parked.is_empty() {
+                self.parked.remove(&open.to);
+            }
+        }
+    }
+    /// Lets requests wait for the gate that have waited for a node.
+    pub(crate) fn unpark(&mut self, node: &Authority) {
+        let Some(parked) = self.parked.get_mut(node) else { return };
+        for _ in 0..UNDER_WAY_A_NODE_MAX {
+            self.ready.extend(parked.pop_first());
+        }
+        if parked.is_empty() {
+            self.parked.remove(node);
+        }
     }
     pub(crate) fn is_idle(&self) -> bool {
-        self.ready.is_empty() && self.holding.is_empty() && self.silent.is_empty()
+        self.ready.is_empty()
+            && self.parked.is_empty()
+            && self.holding.is_empty()
+            && self.silent.is_empty()
     }
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let oldest = self.holding.first().map(|(sent, _)| *sent);
@@ -146,35 +196,81 @@ pub(crate) fn ask_again(
     }
 }
 
-/// Sends what the gate of a lane permits.
-pub(crate) fn pump(
+/// What happens next in a lane.
+enum Next {
+    /// A request leaves.
+    Leaves((u8, u64, u64)),
+    /// A request waits for others to its node.
+    Waits((u8, u64, u64), Authority),
+    /// The node of a request is down.
+    Fails((u8, u64, u64)),
+    Nothing,
+}
+
+fn next_of(
     lane: &mut Lane,
-    (open, places): (&mut BTreeMap<u64, Open>, &mut Places),
-    outbox: &mut Outbox<Output>,
+    open: &BTreeMap<u64, Open>,
+    (places, health): (&Places, Option<&Health>),
     now: Instant,
-) {
-    lane.due = None;
-    loop {
-        let mut chosen = None;
-        for place in lane.ready.iter().take(LOOK_AHEAD) {
-            let Some(one) = open.get(&place.2) else { continue };
-            if !places.has_room(one.client, &one.to) {
+) -> Next {
+    for place in lane.ready.iter().take(LOOK_AHEAD) {
+        let Some(one) = open.get(&place.2) else { continue };
+        // It may have waited for another request that showed it.
+        if one.may_fail() && health.is_some_and(|health| health.standing(&one.to).is_down) {
+            return Next::Fails(*place);
+        }
+        match places.room(one.client, &one.to, now) {
+            Room::Free => {}
+            Room::Node => return Next::Waits(*place, one.to.clone()),
+            Room::Others => {
+                lane.is_short = true;
                 continue;
             }
-            match lane.gate.permits(&one.path, now) {
-                Permit::Now => chosen = Some(*place),
-                Permit::At(at) => lane.due = Some(at),
-                Permit::OtherPath => continue,
-                Permit::Blocked => {}
-            }
-            break;
         }
-        let Some(place) = chosen else { return };
+        match lane.gate.permits(&one.path, now) {
+            Permit::Now => return Next::Leaves(*place),
+            Permit::At(at) => lane.due = Some(at),
+            Permit::OtherPath => continue,
+            Permit::Blocked => {}
+        }
+        break;
+    }
+    Next::Nothing
+}
+
+/// Sends what the gate of a lane permits. Those in `given_up` have lost their places to it, and the nodes of those in `failed`
+/// are down.
+pub(crate) fn pump(
+    lane: &mut Lane,
+    (open, places, health): (&mut BTreeMap<u64, Open>, &mut Places, Option<&Health>),
+    (outbox, given_up, failed): (&mut Outbox<Output>, &mut Vec<u64>, &mut Vec<u64>),
+    now: Instant,
+) {
+    (lane.due, lane.is_short) = (None, false);
+    loop {
+        let place = match next_of(lane, open, (places, health), now) {
+            Next::Leaves(place) => place,
+            Next::Waits(place, node) => {
+                lane.ready.remove(&place);
+                lane.parked.entry(node).or_default().insert(place);
+                continue;
+            }
+            Next::Fails(place) => {
+                lane.ready.remove(&place);
+                failed.push(place.2);
+                continue;
+            }
+            Next::Nothing => return,
+        };
         lane.ready.remove(&place);
         let (_, turn, number) = place;
         let Some(one) = open.get_mut(&number) else { continue };
         lane.turns.serve(turn);
-        places.take(one.client, &one.to);
+        if let Some(oldest) = places.gives_way(one.client) {
+            places.free(oldest);
+            given_up.push(oldest);
+        }
+        places.take(number, one.client, &one.to, now);
         one.sent = Some(now);
         lane.gate.on_sent(&one.path, now);
         lane.holding.insert((now, number));

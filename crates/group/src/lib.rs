@@ -47,7 +47,8 @@
 //! |---|---|---|---|
 //! | open requests of clients | 256 | 64 a client | 5.03 with Max-Age |
 //! | requests to members | 65,536 | 16,384 a client, 4,096 a query | 5.03 with Max-Age |
-//! | requests under way to members | 1,024 | 256 a client, 32 a node | waits; in each domain clients take turns |
+//! | requests under way to members | 1,024, and 256 more for nodes that answer | 256 and 64 a client, 32 a node | waits; in each domain clients take turns; the oldest silent one gives way |
+//! | nodes whose health is known | 65,536 | | those that answer are forgotten |
 //! | observed requests | 256 | 64 a client | 5.03 |
 //! | members observed for them | 16,384 | 4,096 a client | 5.03 |
 //! | entities | 4,096 | 1,024 a client | 4.03 |
@@ -66,6 +67,7 @@ mod condition;
 mod dispatch;
 mod entity;
 pub mod gate;
+mod health;
 mod hops;
 mod input;
 mod lane;
@@ -76,6 +78,7 @@ pub mod outcome;
 mod output;
 pub mod params;
 mod places;
+mod prefix;
 pub mod profile;
 mod proposal;
 mod query;
@@ -87,8 +90,10 @@ mod target;
 mod turns;
 mod watch;
 
+pub use health::Standing;
 pub use input::Input;
 pub use manager::{Config, Manager};
 pub use output::{ExchangeId, Output, RequestId};
+pub use prefix::Prefix;
 pub use refusal::Refusal;
 pub use target::{Authority, Target};

@@ -8,21 +8,24 @@ use lowmesh_coap::ResponseTemplate;
 use lowmesh_coap::observe::registers;
 use lowmesh_machine::{Machine, Rejected, earliest};
 use lowmesh_registry::Choice;
-use lowmesh_units::{Instant, Rng};
+use lowmesh_units::{Duration, Instant, Rng};
 use lowmesh_wire::coap::{Code, ContentFormat, Message};
 
+use crate::address::Block;
 use crate::check::{Check, Checks};
 use crate::clients::{Answer, Clients};
 use crate::condition::Condition;
 use crate::dispatch::{Dispatch, End};
 use crate::entity::{Change, Entities, Entity, Pending, Phase};
 use crate::gate::{Gate, Sample, Snapshot};
+use crate::health::Standing;
 use crate::hops;
 use crate::input::Input;
 use crate::memberships::{Memberships, described};
 use crate::outcome::Reason;
 use crate::output::{ExchangeId, Output, Owner, RequestId};
-use crate::params::{EXCHANGES_MAX, SETTLE, STORE_RETRY};
+use crate::params::{EXCHANGES_MAX, GROUP_WAIT, SETTLE, STORE_RETRY};
+use crate::prefix::Prefix;
 use crate::profile::Communication;
 use crate::proposal::{Goal, Proposal, question, settings};
 use crate::query::Queries;
@@ -30,24 +33,55 @@ use crate::refusal::Refusal;
 use crate::reply::{
     accept, check_accept, members_as_links, not_allowed, not_found, profile_response, standing,
 };
-use crate::route::{Route, links, route};
+use crate::route::{Route, link, links, route};
 use crate::store::{Store, StoreError, changes, load};
 use crate::target::Authority;
 use crate::watch::{Registration, Watches};
 
 /// The configuration of a manager.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Config {
     /// The authorities by which members name entities of this manager.
     pub authorities: Vec<Authority>,
     /// The gate of each domain.
     pub gate: Choice<dyn Gate>,
+    /// Whether queries fail fast for nodes that are known to be down, share requests that ask the same, and leave a reserve
+    /// of places to nodes that answer. That of Ishaq et al. 2016 does none of it, so reproductions of it do not, either.
+    pub fail_fast: bool,
+    /// Whether group addresses are in a block that the manager draws at its first start, or in that of Ishaq et al. 2016, which
+    /// every such manager has.
+    pub own_block: bool,
+    /// How long answers of a group are taken, unless a query or a profile has a deadline.
+    pub group_wait: Duration,
+    /// The addresses that members may have; any without a prefix.
+    pub allowed: Vec<Prefix>,
+}
+
+impl Config {
+    /// A manager as Ishaq et al. 2016 describe it.
+    pub fn published() -> Self {
+        Self { fail_fast: false, own_block: false, ..Self::default() }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            authorities: Vec::new(),
+            gate: Choice::default(),
+            fail_fast: true,
+            own_block: true,
+            group_wait: GROUP_WAIT,
+            allowed: Vec::new(),
+        }
+    }
 }
 
 /// The Entity Manager.
 #[derive(Debug)]
 pub struct Manager {
     authorities: Vec<Authority>,
+    allowed: Vec<Prefix>,
     entities: Entities,
     dispatch: Dispatch,
     clients: Clients,
@@ -58,6 +92,10 @@ pub struct Manager {
     store: Box<dyn Store>,
     /// When a store that failed is asked again.
     store_due: Option<Instant>,
+    /// Why it failed.
+    store_fault: Option<StoreError>,
+    /// The messages of steps that the store does not have.
+    held: Vec<Output>,
 }
 
 impl Manager {
@@ -68,18 +106,24 @@ impl Manager {
         rng: Rng,
         now: Instant,
     ) -> Result<Self, StoreError> {
-        let entities = load(&mut *store, now + SETTLE)?;
+        let (mut entities, mut rng) = (load(&mut *store, now + SETTLE)?, rng);
+        if config.own_block && !entities.has_block() {
+            entities.set_block(Block::draw(&mut rng));
+        }
         let mut manager = Self {
             authorities: config.authorities,
+            allowed: config.allowed,
             entities,
-            dispatch: Dispatch::new(config.gate),
+            dispatch: Dispatch::new(config.gate, config.fail_fast),
             clients: Clients::default(),
             checks: Checks::default(),
             memberships: Memberships::new(rng),
-            queries: Queries::default(),
+            queries: Queries::new(config.group_wait),
             watches: Watches::default(),
             store,
             store_due: None,
+            store_fault: None,
+            held: Vec::new(),
         };
         manager.memberships.spread(&mut manager.entities);
         let ids: Vec<u64> = manager.entities.ids().collect();
@@ -88,7 +132,7 @@ impl Manager {
             let parts = (&mut manager.entities, &mut manager.dispatch, &mut manager.clients);
             manager.memberships.settle(parts, id, now);
         }
-        manager.commit(now);
+        manager.commit(true, now);
         Ok(manager)
     }
     /// Unanswered requests of clients, and unfinished requests to members.
@@ -100,9 +144,33 @@ impl Manager {
     pub fn poll_change(&mut self) -> Option<Message> {
         self.watches.pop_change()
     }
+    /// Why the store has not taken the latest changes, if it has not.
+    pub const fn store_fault(&self) -> Option<&StoreError> {
+        self.store_fault.as_ref()
+    }
+    /// What is known of a node, if nodes that are down fail fast.
+    pub fn standing(&self, node: &Authority) -> Standing {
+        self.dispatch.standing(node)
+    }
+    /// The nodes whose latest requests had no answer.
+    pub fn failing(&self) -> impl Iterator<Item = (&Authority, Standing)> {
+        self.dispatch.failing()
+    }
+    /// How many nodes are known, and how many of them are down.
+    pub fn count_nodes(&self) -> (usize, usize) {
+        self.dispatch.count_nodes()
+    }
     /// The state of the gate of each domain.
     pub fn gates(&self) -> impl Iterator<Item = (String, Snapshot)> {
         self.dispatch.snapshots()
+    }
+    /// A link for each entity that answers queries, for the list of a server (RFC 6690).
+    pub fn links(&self) -> impl Iterator<Item = String> {
+        self.entities.iter().map(link)
+    }
+    /// Counts the changes of entities: what it lists is the same while the number is.
+    pub const fn revision(&self) -> u64 {
+        self.entities.revision()
     }
     /// The names of all entities that answer queries.
     pub fn names(&self) -> impl Iterator<Item = &str> {
@@ -116,13 +184,17 @@ impl Manager {
                 links(self.entities.iter(), &message.options).map(Some)
             }
             Route::Root if message.code == Code::POST => {
-                self.create(request, message, now).map(|()| None)
+                let storable = self.check_store();
+                storable.and_then(|()| self.create(request, message, now)).map(|()| None)
             }
             Route::Core | Route::Root => Err(not_allowed("GET and POST")),
             Route::Entity(name) => self.on_entity(request, &name, message, now),
             Route::Profile(name) => self.on_profile(request, &name, message, now),
             Route::Members(name) => match message.code {
-                Code::GET => self.live(&name).map(|(_, entity)| Some(standing(entity))),
+                Code::GET => self.live(&name).map(|(_, entity)| {
+                    let health = |node: &Authority| self.dispatch.standing(node).text(now);
+                    Some(standing(entity, health))
+                }),
                 _ => Err(not_allowed("GET")),
             },
         };
@@ -131,6 +203,15 @@ impl Manager {
             Ok(Some(response)) => self.clients.respond(&mut self.dispatch, request, response),
             Err(refusal) => self.clients.refuse(&mut self.dispatch, request, refusal),
         }
+    }
+    /// Refuses a change that could not be stored.
+    fn check_store(&mut self) -> Result<(), Refusal> {
+        if self.store_fault.is_none() && self.store.has_room() {
+            return Ok(());
+        }
+        let detail =
+            "the manager cannot store changes now, as if its disk were full; queries go on";
+        Err(Refusal::new(Code::SERVICE_UNAVAILABLE, "state not stored", detail))
     }
     fn live(&self, name: &str) -> Result<(u64, &Entity), Refusal> {
         self.entities.live(name).ok_or_else(not_found)
@@ -165,6 +246,7 @@ impl Manager {
                 self.query(request, id, message, now).map(|()| None)
             }
             Code::DELETE => {
+                self.check_store()?;
                 let id = self.idle(name)?;
                 let parents = self.entities.parents(name);
                 if !parents.is_empty() {
@@ -263,6 +345,7 @@ impl Manager {
             Code::PUT | Code::IPATCH => {}
             _ => return Err(not_allowed("GET, PUT and iPATCH")),
         }
+        self.check_store()?;
         let id = self.idle(name)?;
         let entity = self.entities.get(id).ok_or_else(not_found)?;
         let proposal = Proposal::update(message, &self.authorities, (id, entity))?;
@@ -282,7 +365,7 @@ impl Manager {
         proposal: Proposal,
         now: Instant,
     ) -> Result<(), Refusal> {
-        proposal.check(&self.entities)?;
+        proposal.check(&self.entities, &self.allowed)?;
         if !self.set_aside(request, proposal.targets.len()) {
             return Ok(());
         }
@@ -305,7 +388,7 @@ impl Manager {
         let Check { request, proposal, .. } = check;
         // Entities may have changed meanwhile.
         proposal.check_nesting(&self.entities)?;
-        let Proposal { goal, profile, targets } = proposal;
+        let Proposal { goal, profile, targets, .. } = proposal;
         let name = match goal {
             Goal::Update { entity } => {
                 let parts = (&mut self.entities, &mut self.dispatch, &mut self.clients);
@@ -341,13 +424,22 @@ impl Manager {
     fn on_end(
         &mut self,
         exchange: ExchangeId,
-        answer: Result<(&Message, Sample), Reason>,
+        answer: &Result<(&Message, Sample), Reason>,
         now: Instant,
     ) {
-        let end = answer.as_ref().map_or(End::Lost, |(_, sample)| End::Answer(*sample));
-        // What follows from it is for the same client.
-        self.dispatch.set_client(self.dispatch.client(exchange.0));
-        let Some(owner) = self.dispatch.end(exchange.0, end, now) else { return };
+        let end = match answer {
+            Ok((_, sample)) => End::Answer(*sample),
+            Err(Reason::Silent) => End::Lost,
+            Err(_) => End::Failed,
+        };
+        for (owner, client) in self.dispatch.end(exchange.0, end, now) {
+            // What follows from it is for the same client.
+            self.dispatch.set_client(client);
+            self.tell(owner, answer.clone(), now);
+        }
+    }
+    /// Tells a part of the manager that its request has ended.
+    fn tell(&mut self, owner: Owner, answer: Result<(&Message, Sample), Reason>, now: Instant) {
         let message = answer.clone().map(|(message, _)| message);
         match owner {
             Owner::Query { query, slot } => {
@@ -378,6 +470,22 @@ impl Manager {
                 let parts = (&mut self.entities, &mut self.dispatch, &mut self.clients);
                 self.memberships.end(parts, (entity, member), message, now);
             }
+            Owner::Nobody => {}
+        }
+    }
+    /// Sends what may leave. Requests that need not leave end with it, and others may follow.
+    fn advance(&mut self, now: Instant) {
+        loop {
+            self.dispatch.advance(now);
+            let ended = self.dispatch.take_ended();
+            if ended.is_empty() {
+                break;
+            }
+            for ((owner, client), reason) in ended {
+                self.dispatch.set_client(client);
+                self.tell(owner, Err(reason), now);
+            }
+            self.dispatch.set_client(None);
         }
     }
     fn on_input(&mut self, now: Instant, input: Input) -> Result<(), Rejected> {
@@ -390,7 +498,7 @@ impl Manager {
             }
             Input::Response { exchange, message, rtt, retransmissions } => {
                 let sample = Sample { rtt, retransmissions };
-                self.on_end(exchange, Ok((&message, sample)), now);
+                self.on_end(exchange, &Ok((&message, sample)), now);
             }
             Input::GroupResponse { exchange, from, message } => {
                 if let Some(Owner::Group { query }) = self.dispatch.owner(exchange.0) {
@@ -405,26 +513,35 @@ impl Manager {
             }
             Input::Over { exchange } | Input::Failed { exchange, .. }
                 if self.watches.on_over(exchange.0, now) => {}
-            Input::Over { exchange } => self.on_end(exchange, Err(Reason::Silent), now),
+            Input::Over { exchange } => self.on_end(exchange, &Err(Reason::Silent), now),
             Input::Failed { exchange, reason } => {
-                self.on_end(exchange, Err(Reason::of_drop(reason)), now);
+                self.on_end(exchange, &Err(Reason::of_drop(reason)), now);
             }
             Input::Route { host, path } => self.dispatch.set_route(host, path),
             Input::Deadline => {}
         }
         Ok(())
     }
-    /// Hands the changes of a step to the store. Until it has taken them, nothing leaves.
-    fn commit(&mut self, now: Instant) {
-        if self.entities.is_changed() {
-            for (name, _) in self.entities.changed() {
-                self.watches.on_entity_changed(&mut self.dispatch, name, now);
-            }
-            if self.store.commit(&changes(&self.entities)).is_ok() {
+    /// Hands changes to the store. Until it has taken them, nothing leaves of the steps that made them.
+    fn commit(&mut self, is_step_of_change: bool, now: Instant) {
+        let is_due = self.store_due.is_none_or(|due| due <= now);
+        if !self.entities.is_changed() || !(is_step_of_change || is_due) {
+            return;
+        }
+        for (name, _) in self.entities.changed() {
+            self.watches.on_entity_changed(&mut self.dispatch, name, now);
+        }
+        match self.store.commit(&changes(&self.entities)) {
+            Ok(()) => {
                 self.entities.clear_changed();
-                self.store_due = None;
-            } else {
-                self.store_due = Some(now + STORE_RETRY);
+                (self.store_due, self.store_fault) = (None, None);
+                self.held.drain(..).for_each(|output| self.dispatch.push(output));
+            }
+            Err(error) => {
+                (self.store_due, self.store_fault) = (Some(now + STORE_RETRY), Some(error));
+                if is_step_of_change {
+                    self.held.extend(core::iter::from_fn(|| self.dispatch.pop()));
+                }
             }
         }
     }
@@ -436,6 +553,7 @@ impl Machine for Manager {
 
     fn handle(&mut self, now: Instant, input: Input) -> Result<(), Rejected> {
         self.dispatch.set_client(None);
+        let revision = self.entities.revision();
         let result = self.on_input(now, input);
         self.dispatch.set_client(None);
         for check in self.checks.expire(&mut self.dispatch, now) {
@@ -446,12 +564,12 @@ impl Machine for Manager {
         let shown = self.watches.expire(&mut self.dispatch, now);
         self.clients.finish(&mut self.dispatch, shown, Answer::Notification);
         self.memberships.advance(&mut self.entities, &mut self.dispatch, now);
-        self.dispatch.advance(now);
-        self.commit(now);
+        self.advance(now);
+        self.commit(self.entities.revision() != revision, now);
         result
     }
     fn poll_output(&mut self) -> Option<Output> {
-        if self.entities.is_changed() { None } else { self.dispatch.pop() }
+        self.dispatch.pop()
     }
     fn next_deadline(&self) -> Option<Instant> {
         let parts = [

@@ -8,6 +8,9 @@
 //!
 //!   any --removed from the entity--> leaving --POST /mc?act=del 2.xx or 4.04--> gone
 //! ```
+//! In a block of its own the manager probes an address before its first member joins: `GET /mc` of a member of a new entity must
+//! not list it yet. A group of the block that a member lists, and that no entity wants there, the member has to leave.
+//!
 //! A member that was never asked to join is gone at once. One that was asked and stayed silent may have joined, so it has to
 //! leave; after a week of silence it counts as gone. A request that is under way ends before the next one leaves: they cannot overtake each other.
 
@@ -48,6 +51,8 @@ pub enum State {
 /// What a request of a membership is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
+    /// Whether the address is free.
+    Probe,
     Join,
     Verify,
     Look,
@@ -66,13 +71,21 @@ pub struct Membership {
     misses: u8,
     /// Whether a request to join has left since the member was last known to be outside.
     asked: bool,
+    /// Whether the address is to be probed first.
+    probes: bool,
 }
 
 impl Membership {
     /// A member that is to join now.
     pub(crate) const fn wanted(now: Instant) -> Self {
         let (state, due) = (State::Wanted, Some(now));
-        Self { state, step: None, due, attempts: 0, misses: 0, asked: false }
+        Self { state, step: None, due, attempts: 0, misses: 0, asked: false, probes: false }
+    }
+    /// A member that is to join a group that is new, if its address is free.
+    pub(crate) const fn probed(now: Instant) -> Self {
+        let mut membership = Self::wanted(now);
+        membership.probes = true;
+        membership
     }
     /// A member of an entity that was stored: it is asked whether it still belongs.
     pub(crate) fn stored(due: Instant) -> Self {
@@ -123,6 +136,10 @@ impl Membership {
         }
         self.due = None;
         let step = match self.state {
+            State::Wanted | State::Failed(_) if self.probes => {
+                self.state = State::Joining;
+                Step::Probe
+            }
             State::Wanted | State::Failed(_) => {
                 self.state = State::Joining;
                 self.asked = true;
@@ -137,6 +154,10 @@ impl Membership {
             State::Gone => return None,
         };
         Some(step)
+    }
+    /// Whether the request under way asks for the groups of the member.
+    pub(crate) const fn looks(&self) -> bool {
+        matches!(self.step, Some((_, Step::Probe | Step::Verify | Step::Look)))
     }
     /// A request of this membership has ended.
     pub(crate) fn end(
@@ -157,10 +178,33 @@ impl Membership {
             return;
         }
         match step {
+            Step::Probe => self.on_probed(answer, group, now, rng),
             Step::Join => self.on_join(answer, now, rng),
             Step::Verify => self.on_verified(&answer, group, now, rng),
             Step::Look => self.on_look(&answer, group, now, rng),
             Step::Leave => self.on_left(&answer, now, rng),
+        }
+    }
+    fn on_probed(
+        &mut self,
+        answer: Result<&Message, Reason>,
+        group: Ipv6Addr,
+        now: Instant,
+        rng: &mut Rng,
+    ) {
+        if self.state != State::Joining {
+            return;
+        }
+        match answer {
+            Ok(message) if lists(message, group) == Some(true) => {
+                self.fail(Reason::Unusable("it has been in the group before"), now, rng);
+            }
+            Ok(_) => {
+                self.probes = false;
+                self.state = State::Wanted;
+                self.due = Some(now);
+            }
+            Err(reason) => self.fail(reason, now, rng),
         }
     }
     fn on_join(&mut self, answer: Result<&Message, Reason>, now: Instant, rng: &mut Rng) {
@@ -258,7 +302,7 @@ impl Step {
     /// The request of this step (S002 table 4): the address as 16 octets.
     pub(crate) fn request(self, group: Ipv6Addr) -> RequestTemplate {
         let action = match self {
-            Self::Verify | Self::Look => return RequestTemplate::get(MEMBERSHIPS),
+            Self::Probe | Self::Verify | Self::Look => return RequestTemplate::get(MEMBERSHIPS),
             Self::Join => "act=add",
             Self::Leave => "act=del",
         };
@@ -274,8 +318,13 @@ fn jittered(span: Duration, rng: &mut Rng) -> Duration {
     span.mul_f64(rng.between(1.0 - JITTER, 1.0 + JITTER))
 }
 
-/// Whether a list of groups has an address: 16 octets each, or text. `None` if it is no such list.
+/// Whether a list of groups has an address. `None` if it is no such list.
 fn lists(message: &Message, group: Ipv6Addr) -> Option<bool> {
+    listed(message).map(|all| all.contains(&group))
+}
+
+/// The groups that a member lists: 16 octets each, or text. `None` if it is no such list.
+pub(crate) fn listed(message: &Message) -> Option<Vec<Ipv6Addr>> {
     if message.code != Code::CONTENT {
         return None;
     }
@@ -286,11 +335,11 @@ fn lists(message: &Message, group: Ipv6Addr) -> Option<bool> {
         let words = text.split(separators).filter(|word| !word.is_empty());
         words.map(|word| word.parse().ok()).collect()
     });
-    if let Some(addresses) = text {
-        return Some(addresses.contains(&group));
+    if text.is_some() {
+        return text;
     }
     let (addresses, rest) = payload.as_chunks::<16>();
-    rest.is_empty().then(|| addresses.iter().any(|octets| *octets == group.octets()))
+    rest.is_empty().then(|| addresses.iter().copied().map(Ipv6Addr::from).collect())
 }
 
 /// The URI of the resource that all members of a group have (`mcastURI`, S002 s4.2).
@@ -347,6 +396,30 @@ mod tests {
         assert_eq!(script.step(Ok(&message(Code::CONTENT, b""))), Some(Step::Look));
         assert_eq!(script.membership.state, State::Wanted);
         assert_eq!(script.step(Ok(&changed)), Some(Step::Join));
+    }
+
+    #[test]
+    fn a_member_that_has_a_new_address_already_does_not_join() {
+        let mut script = Script::new();
+        script.membership = Membership::probed(Instant::ZERO);
+        let none = message(Code::CONTENT, b"");
+        assert_eq!(script.step(Ok(&message(Code::CONTENT, &GROUP.octets()))), Some(Step::Probe));
+        assert_eq!(
+            script.membership.state.to_string(),
+            "failed(5.02 it has been in the group before)"
+        );
+        // It was not asked to join, and need not leave.
+        script.membership.leave(script.now);
+        assert_eq!(script.membership.state, State::Gone);
+        script.membership = Membership::probed(script.now);
+        assert_eq!(script.step(Ok(&none)), Some(Step::Probe));
+        assert_eq!(script.step(Ok(&message(Code::CHANGED, b""))), Some(Step::Join));
+        assert_eq!(script.step(Ok(&message(Code::CONTENT, &GROUP.octets()))), Some(Step::Verify));
+        assert_eq!(script.membership.state, State::Joined);
+        // A list that cannot be read says nothing.
+        script.membership = Membership::probed(script.now);
+        assert_eq!(script.step(Ok(&message(Code::NOT_FOUND, b""))), Some(Step::Probe));
+        assert_eq!(script.step(Ok(&message(Code::CHANGED, b""))), Some(Step::Join));
     }
 
     #[test]

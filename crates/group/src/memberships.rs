@@ -12,7 +12,7 @@ use lowmesh_wire::coap::{Code, ContentFormat, Message, OptionNumber};
 use crate::clients::Clients;
 use crate::dispatch::Dispatch;
 use crate::entity::{Change, Entities, Entity, Member, Pending, Phase};
-use crate::membership::{Membership, State};
+use crate::membership::{Membership, State, Step, listed};
 use crate::outcome::Reason;
 use crate::output::{Owner, RequestId};
 use crate::params::{RECONCILE_INTERVAL, RESTART_GAP, ROOT};
@@ -84,12 +84,20 @@ impl Memberships {
         let Some(group) = entity.address() else { return };
         let is_arriving = entity.arriving.iter().any(|member| member.id == number);
         let Some(member) = entity.member_mut(number) else { return };
+        let (node, listed) = (member.authority(), answer.as_ref().ok().and_then(|one| listed(one)));
         let Some(membership) = member.membership.as_deref_mut() else { return };
+        let looks = membership.looks();
         membership.end(answer, group, now, &mut self.rng);
         if is_arriving {
             membership.stop_if_failed();
         }
         self.due.extend(membership.due.map(|due| (due, id, number)));
+        if let (Some(node), Some(listed)) = (node, listed.filter(|_| looks)) {
+            for stray in entities.strays(&node, &listed) {
+                // Whether it has left, the next look shows.
+                dispatch.ask(Owner::Nobody, node.clone(), Step::Leave.request(stray), now);
+            }
+        }
         self.settle((entities, dispatch, clients), id, now);
     }
     /// Makes members of a group of an entity that is new.
@@ -100,8 +108,10 @@ impl Memberships {
         targets: Vec<Target>,
         now: Instant,
     ) {
+        // In the block of Ishaq et al. 2016 another manager may have the address, and theirs does not ask.
+        let probes = entities.has_own_block();
         let Some(entity) = entities.get_mut(id) else { return };
-        let wanted = Membership::wanted(now);
+        let wanted = if probes { Membership::probed(now) } else { Membership::wanted(now) };
         entity.arriving = entity.enlist(targets, Some(&wanted));
         entities.touch(id);
         self.schedule(entities, id);
@@ -288,7 +298,8 @@ pub(crate) fn described(entity: &Entity, code: Code) -> ResponseTemplate {
 
 /// 2.02 with a line for each member: whether it has left.
 fn deleted(entity: &Entity) -> ResponseTemplate {
-    let line = |(target, stands): (&Target, String)| format!("{} {stands}\n", target.label());
+    let line =
+        |(member, stands): (&Member, String)| format!("{} {stands}\n", member.target.label());
     let lines: Vec<String> = entity.standing().into_iter().map(line).collect();
     ResponseTemplate::new(Code::DELETED)
         .with_format(ContentFormat::TEXT_PLAIN)

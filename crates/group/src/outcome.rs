@@ -20,13 +20,25 @@ use crate::params::{ANSWER_MAX, READINGS_MAX};
 pub struct Reading {
     /// Its name among all readings of a result.
     pub name: String,
+    /// Where in the name that of the quantity begins: in SenML the name of the record behind the base name, elsewhere the end.
+    pub quantity_at: usize,
     /// The unit, if it is known.
     pub unit: Option<String>,
     /// The value.
     pub value: Value,
+    /// Its time in SenML: seconds since 1970, or below 2^28 from now (RFC 8428 s4.5.3). `None` is now.
+    pub time: Option<f64>,
 }
 
 impl Reading {
+    /// A reading whose name has no part for the quantity.
+    pub const fn plain(name: String, unit: Option<String>, value: Value) -> Self {
+        Self { quantity_at: name.len(), name, unit, value, time: None }
+    }
+    /// What it measures, as far as its name says it: empty for a resource with one value.
+    pub fn quantity(&self) -> &str {
+        self.name.get(self.quantity_at..).unwrap_or_default()
+    }
     /// The value, if it is a number.
     pub const fn number(&self) -> Option<f64> {
         match self.value {
@@ -51,6 +63,8 @@ pub enum Reason {
     Silent,
     /// The time of the query was over before the request could leave.
     NotAsked,
+    /// No answer has come for a while, and none is expected before one of a probe.
+    Down,
     /// The node cannot be reached.
     Unreachable,
     /// The node reset the request: no CoAP server is there.
@@ -75,7 +89,10 @@ impl Reason {
             DropReason::NoRoute | DropReason::NotJoined => Self::Unreachable,
             DropReason::Reset | DropReason::NoListener => Self::Reset,
             DropReason::QueueFull | DropReason::BufferFull => Self::Busy,
-            DropReason::Malformed => Self::Unusable("the answer has an unknown critical option"),
+            DropReason::TooLarge => Self::Unusable(TOO_LONG),
+            DropReason::Malformed => {
+                Self::Unusable("the answer is malformed, or has an unknown critical option")
+            }
             _ => Self::Silent,
         }
     }
@@ -92,7 +109,7 @@ impl Reason {
     /// The code that represents the reason in results: 5.04 for silence, 5.02 for an unusable answer.
     pub const fn code(&self) -> Code {
         match self {
-            Self::Silent | Self::NotAsked | Self::Unreachable | Self::Reset => {
+            Self::Silent | Self::NotAsked | Self::Down | Self::Unreachable | Self::Reset => {
                 Code::GATEWAY_TIMEOUT
             }
             Self::Busy => Code::SERVICE_UNAVAILABLE,
@@ -107,6 +124,7 @@ impl fmt::Display for Reason {
         match self {
             Self::Silent => f.write_str("silent"),
             Self::NotAsked => f.write_str("not asked in time"),
+            Self::Down => f.write_str("silent for a while, not asked again yet"),
             Self::Unreachable => f.write_str("unreachable"),
             Self::Reset => f.write_str("reset"),
             Self::Busy => f.write_str("manager busy"),
@@ -138,6 +156,9 @@ pub struct Answer {
     pub failures: Vec<(String, Reason)>,
 }
 
+/// An answer of more than [`ANSWER_MAX`] octets.
+const TOO_LONG: &str = "the answer is longer than 2048 octets";
+
 /// Max-Age where an answer says none: RFC 7252 s5.10.5, seconds.
 pub(crate) const MAX_AGE_DEFAULT_S: u32 = 60;
 
@@ -151,7 +172,7 @@ pub(crate) fn read(
         return Err(Reason::of_error(message));
     }
     if message.payload.len() > ANSWER_MAX {
-        return Err(Reason::Unusable("the answer is longer than 2048 octets"));
+        return Err(Reason::Unusable(TOO_LONG));
     }
     let max_age_s = message.options.get_uint(OptionNumber::MAX_AGE).unwrap_or(MAX_AGE_DEFAULT_S);
     let readings = readings(label, message)?;
@@ -183,16 +204,22 @@ fn readings(label: &str, message: &Message) -> Result<Vec<Reading>, Reason> {
         Some(_) => return Ok(vec![of_octets(label, payload)]),
     };
     let unusable = || Reason::Unusable("the answer is not SenML, although its format is");
-    let measurements = resolve(&pack.map_err(|_| unusable())?, 0.0).map_err(|_| unusable())?;
+    let pack = pack.map_err(|_| unusable())?;
+    // RFC 8428 s4.5.3: with zero for now, times that are relative stay relative.
+    let measurements = resolve(&pack, 0.0).map_err(|_| unusable())?;
+    let bases = || pack.iter().filter_map(|record| record.base_name.as_deref());
     let reading = |one: lowmesh_wire::senml::Measurement| {
+        let base = bases().filter(|base| one.name.starts_with(base)).map(str::len).max();
+        let quantity_at = label.len() + 1 + base.unwrap_or(0);
         let name = format!("{label}/{}", one.name);
-        one.value.map(|value| Reading { name, unit: one.unit, value })
+        let time = (one.time != 0.0).then_some(one.time);
+        one.value.map(|value| Reading { name, quantity_at, unit: one.unit, value, time })
     };
     Ok(measurements.into_iter().filter_map(reading).collect())
 }
 
 fn of_octets(label: &str, payload: &[u8]) -> Reading {
-    Reading { name: label.to_owned(), unit: None, value: Value::Data(payload.to_vec()) }
+    Reading::plain(label.to_owned(), None, Value::Data(payload.to_vec()))
 }
 
 /// A text that is a number, with or without a unit after a blank, is one: `22.3 C`.
@@ -205,12 +232,10 @@ fn of_text(label: &str, text: &str) -> Reading {
     let number = first.parse::<f64>().ok().filter(|number| number.is_finite());
     let is_unit = |unit: &&str| unit.len() <= 8 && !unit.contains(' ');
     match number {
-        Some(number) if unit.is_none_or(|unit| is_unit(&unit)) => Reading {
-            name: label.to_owned(),
-            unit: unit.map(str::to_owned),
-            value: Value::Number(number),
-        },
-        _ => Reading { name: label.to_owned(), unit: None, value: Value::Text(trimmed.to_owned()) },
+        Some(number) if unit.is_none_or(|unit| is_unit(&unit)) => {
+            Reading::plain(label.to_owned(), unit.map(str::to_owned), Value::Number(number))
+        }
+        _ => Reading::plain(label.to_owned(), None, Value::Text(trimmed.to_owned())),
     }
 }
 
@@ -251,6 +276,23 @@ mod tests {
         let names: Vec<_> = answer.readings.iter().map(|one| &one.name[..]).collect();
         assert_eq!(names[1], "fd00::1/s/urn:dev:ow:10e2073a01080063:current");
         assert_eq!(answer.readings[0].number(), Some(120.1));
+        assert_eq!(
+            answer.readings.iter().map(Reading::quantity).collect::<Vec<_>>(),
+            ["voltage", "current"]
+        );
+        assert_eq!(answer.readings[0].time, None);
+    }
+
+    #[test]
+    fn readings_keep_their_times() {
+        // Two readings of one sensor, one before the other (RFC 8428 s4.3: name and time make the record).
+        let pack = br#"[{"bn":"t","v":20,"t":-60},{"v":21}]"#;
+        let message = content(Some(ContentFormat::SENML_JSON), pack);
+        let answer = read("a", &message, None).expect("SenML");
+        assert_eq!(
+            answer.readings.iter().map(|one| one.time).collect::<Vec<_>>(),
+            [Some(-60.0), None]
+        );
     }
 
     #[test]
@@ -282,5 +324,7 @@ mod tests {
         assert_eq!(reason.to_string(), "no such sensor");
         assert_eq!(reason.code(), Code::NOT_FOUND);
         assert_eq!(Reason::of_drop(DropReason::GaveUp).code(), Code::GATEWAY_TIMEOUT);
+        let endless = Reason::of_drop(DropReason::TooLarge);
+        assert_eq!(endless.to_string(), "the answer is longer than 2048 octets");
     }
 }

@@ -65,4 +65,6 @@ pub(crate) enum Owner {
     Check { check: u64, slot: usize },
     /// The membership of a member.
     Membership { entity: u64, member: u32 },
+    /// None any more: the request finds out whether a node is up, or others share it.
+    Nobody,
 }

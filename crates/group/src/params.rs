@@ -37,6 +37,9 @@ pub const EXCHANGES_A_CLIENT_MAX: usize = EXCHANGES_MAX / 4;
 /// Octets of a member's answer that a manager keeps; ours: 32 blocks of 64 octets, two of the largest blocks.
 pub const ANSWER_MAX: usize = 2048;
 
+/// Octets of the list of resources of a member; ours: a thousand links of 64 octets.
+pub const LIST_MAX: usize = 65_536;
+
 /// Octets that names, units and values of one answer take, base names of SenML applied; ours: four times what the answer
 /// may have, since a base name goes before every name.
 pub const READINGS_MAX: usize = 4 * ANSWER_MAX;
@@ -57,8 +60,14 @@ pub const DOCUMENT_MAX: usize = 16_384;
 /// Octets of the detail of a problem; ours: what names sixteen members.
 pub const DETAIL_MAX: usize = 1024;
 
-/// First 112 bits of group addresses behind the scope: `ff1e::89:N` (S002 s4.2).
+/// The block of group addresses in S002 s4.2: `ff1e::89:N`.
 pub const GROUP_IDENTIFIER: u16 = 0x0089;
+
+/// Set in blocks that are drawn: RFC 3307 s4.3.
+pub const GROUP_BLOCK_DYNAMIC: u32 = 0x8000;
+
+/// Groups of a member that no entity has, and that it must leave at once; ours. The others leave after the next look.
+pub const STRAYS_MAX: usize = 16;
 
 /// Flags of group addresses: transient, not assigned by IANA (RFC 4291 s2.7).
 pub const GROUP_FLAGS: u8 = 1;
@@ -87,6 +96,9 @@ pub const CHECK_MAX: Duration = Duration::from_secs(2 * 247);
 /// How long answers of a group are taken; ours: DEFAULT_LEISURE of RFC 7252 s8.2 (5 s) and as long again for the round
 /// trip, since S002 table 8 saw answers after 8.4 s.
 pub const GROUP_WAIT: Duration = Duration::from_secs(10);
+
+/// The same for members with Group OSCORE, whose DEFAULT_LEISURE is 20 s (RFC 10020).
+pub const SECURED_GROUP_WAIT: Duration = Duration::from_secs(25);
 
 /// First wait before another attempt to join or leave; ours.
 pub const RETRY_MIN: Duration = Duration::from_secs(30);
@@ -168,6 +180,32 @@ pub const UNDER_WAY_A_CLIENT_MAX: usize = UNDER_WAY_MAX / 4;
 
 /// The share of one node in [`UNDER_WAY_MAX`]; ours: what a CoAP endpoint queues for one peer.
 pub const UNDER_WAY_A_NODE_MAX: usize = 32;
+
+/// How long a request has no answer before its node may be off; ours: ACK_TIMEOUT x ACK_RANDOM_FACTOR of RFC 7252 s4.8,
+/// after which a second copy leaves.
+pub const SUSPECT_AFTER: Duration = Duration::from_secs(3);
+
+/// Places beyond [`UNDER_WAY_MAX`] for requests that are not suspect; ours: a quarter.
+pub const RESERVE: usize = UNDER_WAY_MAX / 4;
+
+/// The share of one client in [`RESERVE`], beyond [`UNDER_WAY_A_CLIENT_MAX`]; ours: a quarter.
+pub const RESERVE_A_CLIENT: usize = RESERVE / 4;
+
+/// Requests in a row that were given up while their node was suspect, after which it counts as down; ours, as
+/// [`MISSES_MAX`]. One CON that was sent to its end is enough.
+pub const DOWN_AFTER: u8 = 3;
+
+/// How long a query waits for the probe of a node that is down; ours: a second copy has left by then.
+pub const PROBE_WAIT: Duration = SUSPECT_AFTER;
+
+/// How long a probe lasts; ours: four copies (RFC 7252 s4.8), so that a node that has its power back is asked within 8 s.
+pub const PROBE_LIFE: Duration = Duration::from_secs(15);
+
+/// Every so many probes one lasts as long as any request; ours: a node that takes more than [`PROBE_LIFE`] is found too.
+pub const PROBE_LONG: u32 = 4;
+
+/// Nodes whose health is known; ours: as many as requests to members. One that answers is forgotten first.
+pub const HEALTH_MAX: usize = EXCHANGES_MAX;
 
 /// Turns of clients after which a request of the manager itself leaves in its domain; ours: a floor of lamps.
 pub const TURNS_OF_MANAGER: u64 = 64;

@@ -12,6 +12,7 @@ use lowmesh_wire::coap::{Code, Message, OptionNumber};
 use crate::entity::{Entities, Entity};
 use crate::hops;
 use crate::params::WRITE_MAX;
+use crate::prefix::{self, Prefix};
 use crate::profile::document::{Field, fields, query};
 use crate::profile::{Communication, Draft, Profile, Use};
 use crate::query::{Content, overrides};
@@ -33,6 +34,8 @@ pub(crate) struct Proposal {
     pub(crate) goal: Goal,
     pub(crate) profile: Profile,
     pub(crate) targets: Vec<Target>,
+    /// Whether members may be silent when they are checked.
+    pub(crate) allows_missing: bool,
 }
 
 impl Proposal {
@@ -62,7 +65,8 @@ impl Proposal {
         entities.check_room(client)?;
         let profile = draft.over(&Profile::default());
         draft.check(&profile, targets.len())?;
-        Ok(Self { goal: Goal::Create { name }, profile, targets })
+        let allows_missing = draft.allows_missing(&profile)?;
+        Ok(Self { goal: Goal::Create { name }, profile, targets, allows_missing })
     }
     /// An entity after a PUT or iPATCH request of its profile. PUT sets what it does not name to the default.
     pub(crate) fn update(
@@ -81,14 +85,16 @@ impl Proposal {
         let targets = draft.members.take().unwrap_or_else(current);
         let profile = draft.over(&old);
         draft.check(&profile, targets.len())?;
-        Ok(Self { goal: Goal::Update { entity: id }, profile, targets })
+        let allows_missing = draft.allows_missing(&profile)?;
+        Ok(Self { goal: Goal::Update { entity: id }, profile, targets, allows_missing })
     }
     /// Whether the entity has exactly these members now.
     pub(crate) fn keeps_members(&self, entity: &Entity) -> bool {
         self.targets.iter().eq(entity.members.iter().map(|one| &one.target))
     }
     /// Checks what needs no request to a member.
-    pub(crate) fn check(&self, entities: &Entities) -> Result<(), Refusal> {
+    pub(crate) fn check(&self, entities: &Entities, allowed: &[Prefix]) -> Result<(), Refusal> {
+        prefix::check(allowed, &self.targets)?;
         check_paths(&self.profile, &self.targets)?;
         self.check_nesting(entities)?;
         for target in &self.targets {

@@ -8,36 +8,43 @@
 //!            of a group: one request, then perhaps repair of the silent ones
 //! ```
 
+mod requests;
+
+use alloc::collections::btree_map::Entry;
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::string::String;
+use alloc::string::{String, ToString as _};
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use lowmesh_coap::RequestTemplate;
-use lowmesh_units::Instant;
-use lowmesh_wire::coap::uri::{Host, Scheme};
-use lowmesh_wire::coap::{Code, Message, OptionNumber};
+use lowmesh_units::{Duration, Instant};
+use lowmesh_wire::coap::{Code, Message};
 
 use crate::collector::{Outcome, Question, collect};
 use crate::dispatch::Dispatch;
 use crate::entity::{Entities, Entity};
 use crate::gate::{Repair, Sample};
-use crate::hops;
 use crate::outcome::{Answer, Reason, read};
 use crate::output::{Owner, RequestId};
-use crate::params::{DEADLINE_MAX, GROUP_WAIT};
-use crate::profile::document::arguments;
-use crate::profile::{Communication, Draft, MessageType, Operation, Profile, Use};
+use crate::params::DEADLINE_MAX;
+use crate::profile::{Draft, MessageType, Operation, Profile};
 use crate::refusal::Refusal;
-use crate::target::{Authority, Target, request};
+use crate::target::{Authority, Target};
+pub(crate) use requests::overrides;
+use requests::{ask, group_request, send};
 
 /// Who gets the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asker {
     Client(RequestId),
     Parent { query: u64, slot: usize },
+}
+
+impl Asker {
+    const fn is_parent(self) -> bool {
+        matches!(self, Self::Parent { .. })
+    }
 }
 
 /// What all members are asked, shared by the queries of a tree.
@@ -72,6 +79,8 @@ enum Progress {
     Asked(u64),
     /// The request was given up before it left.
     Unsent,
+    /// Another place asks the same member.
+    Same,
     Below(u64),
     Done(Result<Answer, Reason>),
 }
@@ -104,8 +113,13 @@ struct Query {
     left: usize,
     good: usize,
     deadline: Instant,
+    /// How long answers of a group are taken.
+    wait: Duration,
     round: Option<Round>,
 }
+
+/// The place of a member in a query.
+type Place = (u64, usize);
 
 /// A query before it runs.
 struct Order {
@@ -113,18 +127,36 @@ struct Order {
     entity: u64,
     draft: Draft,
     start: Instant,
+    /// How long answers of groups are taken: as long as usual, or until a deadline that someone has chosen.
+    wait: Duration,
 }
 
 /// Queries under way.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Queries {
     all: BTreeMap<u64, Query>,
     /// Of equal times that of the newer query is first: a sub-query ends before the one above it.
     deadlines: BTreeSet<(Instant, Reverse<u64>)>,
     serial: u64,
+    /// How long answers of groups are taken, unless a deadline says otherwise.
+    group_wait: Duration,
+    /// Places whose member is asked at another place of the same tree, by that place.
+    sames: BTreeMap<Place, Vec<Place>>,
+    /// Queries in which a place has got the outcome of another.
+    touched: Vec<u64>,
 }
 
 impl Queries {
+    pub(crate) fn new(group_wait: Duration) -> Self {
+        Self {
+            all: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            serial: 0,
+            group_wait,
+            sames: BTreeMap::new(),
+            touched: Vec::new(),
+        }
+    }
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }
@@ -143,7 +175,12 @@ impl Queries {
     ) -> Result<(), Refusal> {
         let content = Arc::new(content);
         let asker = Asker::Client(request);
-        let mut orders = vec![Order { asker, entity, draft, start: now }];
+        let chosen = entities.get(entity).and_then(|entity| entity.profile.deadline);
+        let wait = draft.deadline.or(chosen).unwrap_or(self.group_wait);
+        let mut orders = vec![Order { asker, entity, draft, start: now, wait }];
+        // RFC 7252 s5.1: POST is not idempotent, so it reaches a member once, by whatever entities of the tree.
+        let mut posted: Option<BTreeMap<String, Place>> =
+            (!content.is_idempotent()).then(BTreeMap::new);
         while let Some(order) = orders.pop() {
             let Some(entity) = entities.get(order.entity) else { continue };
             self.serial += 1;
@@ -151,6 +188,9 @@ impl Queries {
             let (asker, start) = (order.asker, order.start);
             match prepare(entity, order, content.clone(), now) {
                 Ok((mut query, profile)) => {
+                    if let Some(posted) = &mut posted {
+                        self.share(&mut query, number, posted);
+                    }
                     send(
                         &mut query,
                         number,
@@ -177,6 +217,21 @@ impl Queries {
             }
         }
         Ok(())
+    }
+    /// Lets places wait for others that ask the same member.
+    fn share(&mut self, query: &mut Query, number: u64, posted: &mut BTreeMap<String, Place>) {
+        for (place, slot) in query.slots.iter_mut().enumerate() {
+            if !matches!(slot.target, Target::Resource(_)) {
+                continue;
+            }
+            match posted.entry(slot.target.to_string()) {
+                Entry::Vacant(entry) => _ = entry.insert((number, place)),
+                Entry::Occupied(first) => {
+                    slot.progress = Progress::Same;
+                    self.sames.entry(*first.get()).or_default().push((number, place));
+                }
+            }
+        }
     }
     /// A query without open members ends with this step.
     fn end_if_complete(&mut self, number: u64, now: Instant) {
@@ -247,7 +302,7 @@ impl Queries {
             Repair::Group => {
                 let template = group_request(&query.content, &query.slots[0].target);
                 let owner = Owner::Group { query: number };
-                let wait = GROUP_WAIT.min(query.deadline.since(now));
+                let wait = query.wait.min(query.deadline.since(now));
                 let group = round.group;
                 let exchange = dispatch.ask_group(owner, group.clone(), template, wait, now);
                 query.round = Some(Round { exchange, number: round.number + 1, group });
@@ -296,10 +351,31 @@ impl Queries {
         query.good +=
             usize::from(outcome.as_ref().is_ok_and(|answer| counts(&query.question, answer)));
         query.left = query.left.saturating_sub(1);
+        let sames = self.sames.remove(&(number, slot));
+        let sames = sames.into_iter().flatten();
+        let sames: Vec<_> = sames.map(|place| (place, outcome.clone())).collect();
         query.slots[slot].progress = Progress::Done(outcome);
+        for (place, outcome) in sames {
+            self.touched.push(place.0);
+            self.conclude(place, outcome);
+        }
     }
-    /// Collects a query that is complete, and those above it. The result is that of a client.
+    /// Collects a query that is complete, those in which its members are too, and those above. The result is that of a client.
     fn finish(&mut self, dispatch: &mut Dispatch, number: u64, now: Instant) -> Option<Finished> {
+        while let Some(touched) = self.touched.pop() {
+            if let Some(finished) = self.finish_one(dispatch, touched, now) {
+                self.touched.clear();
+                return Some(finished);
+            }
+        }
+        self.finish_one(dispatch, number, now)
+    }
+    fn finish_one(
+        &mut self,
+        dispatch: &mut Dispatch,
+        number: u64,
+        now: Instant,
+    ) -> Option<Finished> {
         let mut number = number;
         loop {
             let query = self.all.get(&number)?;
@@ -343,7 +419,8 @@ impl Queries {
             if let Some(round) = &query.round {
                 dispatch.cancel(round.exchange, now);
             }
-            for slot in &mut query.slots {
+            for (place, slot) in query.slots.iter_mut().enumerate() {
+                self.sames.remove(&(one, place));
                 match slot.progress {
                     Progress::Asked(exchange) if !dispatch.cancel(exchange, now) => {
                         slot.progress = Progress::Unsent;
@@ -407,13 +484,15 @@ fn prepare(
     content: Arc<Content>,
     now: Instant,
 ) -> Result<(Query, Profile), Refusal> {
-    let Order { asker, draft, entity: id, start } = order;
+    let Order { asker, draft, entity: id, start, wait } = order;
     let Plan { profile, question, members } = plan(entity, &draft, content.writes())?;
     let slot = |(member, target)| Slot { member, target, progress: Progress::Waiting };
     let slots: Vec<Slot> = members.into_iter().map(slot).collect();
     // Every member is written to, however many must have done it.
     let enough = profile.replies.map(usize::from).filter(|_| !question.writes);
-    let deadline = start.max(now) + draft.deadline.unwrap_or(DEADLINE_MAX);
+    // A sub-entity has no more time than the query above it.
+    let own = entity.profile.deadline.filter(|_| asker.is_parent()).unwrap_or(DEADLINE_MAX);
+    let deadline = start.max(now) + profile.deadline.unwrap_or(DEADLINE_MAX).min(own);
     let confirmable = profile.message_type == MessageType::Confirmable;
     let left = slots.len();
     let round = None;
@@ -428,103 +507,10 @@ fn prepare(
         left,
         good: 0,
         deadline,
+        wait,
         round,
     };
     Ok((query, profile))
-}
-
-/// Sends the requests of a query, each a delay after the one before (S002 s2.3.1). Sub-entities become orders.
-fn send(
-    query: &mut Query,
-    number: u64,
-    (entities, dispatch): (&Entities, &mut Dispatch),
-    profile: &Profile,
-    orders: &mut Vec<Order>,
-    start: Instant,
-) {
-    let entity = entities.get(query.entity);
-    let is_whole = entity.is_some_and(|entity| entity.members.len() == query.slots.len());
-    let group = entity.and_then(Entity::address).filter(|_| is_whole);
-    if let (Communication::Multicast, Some(group)) = (profile.communication, group)
-        && let Target::Resource(uri) = &query.slots[0].target
-    {
-        let group =
-            Authority { scheme: Scheme::Coap, host: Host::V6(group, None), port: uri.port() };
-        let template = group_request(&query.content, &query.slots[0].target);
-        let wait = GROUP_WAIT.min(query.deadline.since(start));
-        let owner = Owner::Group { query: number };
-        let exchange = dispatch.ask_group(owner, group.clone(), template, wait, start);
-        query.round = Some(Round { exchange, number: 1, group });
-        return;
-    }
-    // Some of the members of a group are asked as with unicast.
-    let confirmable = query.confirmable || profile.communication == Communication::Multicast;
-    for (place, slot) in query.slots.iter_mut().enumerate() {
-        let start = start + profile.delay * place as u64;
-        let below = match &slot.target {
-            Target::Resource(_) => None,
-            Target::Entity { name, query } => Some((entities.live(name), query)),
-        };
-        match below {
-            None => ask(slot, (number, place), &query.content, confirmable, dispatch, start),
-            Some((Some((entity, _)), arguments)) => {
-                let asker = Asker::Parent { query: number, slot: place };
-                let mut draft = overrides(arguments).unwrap_or_default();
-                draft.deadline = Some(query.deadline.since(start).min(DEADLINE_MAX));
-                orders.push(Order { asker, entity, draft, start });
-            }
-            Some((None, _)) => {
-                let reason = Reason::Refused { code: Code::NOT_FOUND, detail: String::new() };
-                slot.progress = Progress::Done(Err(reason));
-                query.left -= 1;
-            }
-        }
-    }
-}
-
-/// What the query of a member's URI overrides of the profile of a sub-entity.
-pub(crate) fn overrides(query: &[String]) -> Result<Draft, Refusal> {
-    let mut draft = Draft::default();
-    for (key, field) in arguments(query)? {
-        draft.set(&key, &field, Use::Query, &[])?;
-    }
-    Ok(draft)
-}
-
-fn ask(
-    slot: &mut Slot,
-    (query, place): (u64, usize),
-    content: &Content,
-    confirmable: bool,
-    dispatch: &mut Dispatch,
-    start: Instant,
-) {
-    let Target::Resource(uri) = &slot.target else { return };
-    let mut template = filled(request(content.method, uri), content);
-    template.confirmable = confirmable;
-    hops::limit(&mut template, uri, content.hop_limit);
-    let owner = Owner::Query { query, slot: place };
-    slot.progress = Progress::Asked(dispatch.ask(owner, Authority::of(uri), template, start));
-}
-
-/// The request for all members of a group: the path of any.
-fn group_request(content: &Content, member: &Target) -> RequestTemplate {
-    let mut template = RequestTemplate::new(content.method, "/").non_confirmable();
-    let (path, query) = member.local_part();
-    for segment in path {
-        template.options.insert(OptionNumber::URI_PATH, segment.as_bytes());
-    }
-    for argument in query {
-        template.options.insert(OptionNumber::URI_QUERY, argument.as_bytes());
-    }
-    filled(template, content)
-}
-
-fn filled(mut template: RequestTemplate, content: &Content) -> RequestTemplate {
-    if let Some(format) = content.format {
-        template.options.insert_uint(OptionNumber::CONTENT_FORMAT, format);
-    }
-    template.with_payload(content.payload.clone())
 }
 
 /// Notes that a member of a group has answered, or not.

@@ -7,11 +7,11 @@ use lowmesh_coap::ResponseTemplate;
 use lowmesh_wire::coap::{Code, ContentFormat, Message, OptionNumber};
 
 use crate::collector::FORMATS;
-use crate::entity::Entity;
+use crate::entity::{Entity, Member};
 use crate::memberships::described;
 use crate::profile::document;
 use crate::refusal::Refusal;
-use crate::target::Target;
+use crate::target::Authority;
 
 /// The format that a client wants.
 pub(crate) fn accept(message: &Message) -> Option<ContentFormat> {
@@ -70,9 +70,16 @@ pub(crate) fn members_as_links(entity: &Entity) -> ResponseTemplate {
         .with_payload(writer.finish().into_bytes())
 }
 
-/// A line for each member: its URI, and where its membership stands.
-pub(crate) fn standing(entity: &Entity) -> ResponseTemplate {
-    let line = |(target, stands): (&Target, String)| alloc::format!("{target} {stands}\n");
+/// A line for each member: its URI, where its membership stands, and behind a semicolon whether its node answers.
+pub(crate) fn standing(
+    entity: &Entity,
+    health: impl Fn(&Authority) -> Option<String>,
+) -> ResponseTemplate {
+    let line = |(member, stands): (&Member, String)| {
+        let health = member.authority().and_then(|node| health(&node));
+        let health = health.map(|health| alloc::format!("; {health}")).unwrap_or_default();
+        alloc::format!("{} {stands}{health}\n", member.target)
+    };
     let lines: Vec<String> = entity.standing().into_iter().map(line).collect();
     ResponseTemplate::new(Code::CONTENT)
         .with_format(ContentFormat::TEXT_PLAIN)

@@ -82,7 +82,7 @@ pub(crate) fn links<'a>(
 }
 
 /// The link of an entity; `core.lb` is the linked batch of draft-ietf-core-interfaces.
-fn link(entity: &Entity) -> String {
+pub(crate) fn link(entity: &Entity) -> String {
     let mut writer = Writer::new();
     let path = ["/", ROOT, "/", &entity.name].concat();
     let link = writer.link(&path).quoted("rt", "core.entity").quoted("if", "core.lb");

@@ -1,7 +1,8 @@
-//! What outlives the manager: each entity, and the next group address.
+//! What outlives the manager: each entity, the block of group addresses and the next of them.
 //!
 //! A step is what one input does. Its changes are in the store before any of its messages leave, so a manager that ends at any
-//! moment has sent nothing that its successor does not know of. An entity whose members were joining is stored as one whose
+//! moment has sent nothing that its successor does not know of. While a store fails, messages of steps that change something
+//! wait, and those of other steps leave. An entity whose members were joining is stored as one whose
 //! members leave: what is not whole is rolled back.
 
 use alloc::collections::BTreeMap;
@@ -14,10 +15,10 @@ use core::net::IpAddr;
 use lowmesh_units::{Duration, Instant};
 use minicbor::{Decoder, Encoder, decode};
 
-use crate::address::Numbers;
+use crate::address::{Block, Numbers};
 use crate::entity::{Entities, Entity, Member, Phase};
 use crate::membership::Membership;
-use crate::params::{DELAY_MAX, MEMBERS_MAX, REQUESTS_A_QUERY_MAX};
+use crate::params::{DEADLINE_MAX, DELAY_MAX, MEMBERS_MAX, REQUESTS_A_QUERY_MAX};
 use crate::profile::{Communication, MessageType, Operation, Profile, is_name};
 use crate::proposal::check_paths;
 use crate::target::Target;
@@ -25,7 +26,7 @@ use crate::target::Target;
 /// One change: a new value for a key, or its removal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The key: `numbers`, or `entity/NAME`.
+    /// The key: `numbers`, `block`, or `entity/NAME`.
     pub key: String,
     /// The new value; `None` removes the key.
     pub value: Option<Vec<u8>>,
@@ -37,6 +38,10 @@ pub trait Store: Debug + Send {
     fn load(&mut self) -> Result<Vec<(String, Vec<u8>)>, StoreError>;
     /// Makes all changes of one step, or none of them.
     fn commit(&mut self, changes: &[Change]) -> Result<(), StoreError>;
+    /// Whether there is room for another step. Without it clients can change nothing, and queries go on.
+    fn has_room(&mut self) -> bool {
+        true
+    }
 }
 
 /// Why an operation of a store failed.
@@ -71,10 +76,12 @@ impl Store for Memory {
 
 /// The form of records; a reader refuses any other.
 const VERSION: u8 = 1;
-/// Fields of the record of an entity, and of one that does not say which client created it.
-const FIELDS: u64 = 12;
-const FIELDS_BEFORE: u64 = 11;
+/// Fields of the record of an entity: without the client that created it, with it, and with a deadline.
+const FIELDS_FIRST: u64 = 11;
+const FIELDS_OWNER: u64 = 12;
+const FIELDS: u64 = 13;
 const NUMBERS: &str = "numbers";
+const BLOCK: &str = "block";
 const ENTITY: &str = "entity/";
 
 /// What changed since the last commit.
@@ -83,6 +90,10 @@ pub(crate) fn changes(entities: &Entities) -> Vec<Change> {
     if entities.numbers_changed() {
         let value = entities.numbers().next().to_be_bytes().to_vec();
         changes.push(Change { key: NUMBERS.to_string(), value: Some(value) });
+        if entities.has_own_block() {
+            let value = entities.block().bits().to_be_bytes().to_vec();
+            changes.push(Change { key: BLOCK.to_string(), value: Some(value) });
+        }
     }
     for (name, entity) in entities.changed() {
         changes.push(Change { key: format!("{ENTITY}{name}"), value: entity.map(emit) });
@@ -93,12 +104,17 @@ pub(crate) fn changes(entities: &Entities) -> Vec<Change> {
 /// The entities of a store. Members that leave begin at `due`, and others are looked at then.
 pub(crate) fn load(store: &mut dyn Store, due: Instant) -> Result<Entities, StoreError> {
     let mut entities = Entities::default();
+    let mut block = None;
     for (key, value) in store.load()? {
         let bad = |what: &str| StoreError(format!("record {key:?} of the state: {what}"));
         if key == NUMBERS {
             let next =
                 <[u8; 2]>::try_from(&value[..]).map_err(|_| bad("not a number of 16 bits"))?;
             entities.set_numbers(Numbers::from_next(u16::from_be_bytes(next)));
+        } else if key == BLOCK {
+            let bits = <[u8; 4]>::try_from(&value[..]).ok().map(u32::from_be_bytes);
+            let bits = bits.and_then(Block::of_bits).ok_or_else(|| bad("not 24 bits"))?;
+            block = Some(bits);
         } else if let Some(name) = key.strip_prefix(ENTITY) {
             let entity = parse(name, &value, due).map_err(|error| bad(&error.to_string()))?;
             check(&entity).map_err(bad)?;
@@ -106,6 +122,9 @@ pub(crate) fn load(store: &mut dyn Store, due: Instant) -> Result<Entities, Stor
         } else {
             return Err(bad("no such key is known"));
         }
+    }
+    if let Some(block) = block {
+        entities.set_block(block);
     }
     // Entities in a cycle lead to any number of requests.
     let is_heavy = |id: &u64| entities.requests(*id) >= REQUESTS_A_QUERY_MAX;
@@ -160,6 +179,7 @@ fn emit(entity: &Entity) -> Vec<u8> {
             encoder.str(&member.target.to_string())?;
         }
         encoder.str(&entity.owner.map(|owner| owner.to_string()).unwrap_or_default())?;
+        encoder.u64(profile.deadline.map_or(0, Duration::as_millis))?;
         Ok(())
     };
     write().expect("a Vec takes everything");
@@ -170,7 +190,7 @@ fn parse(name: &str, bytes: &[u8], due: Instant) -> Result<Entity, decode::Error
     let mut decoder = Decoder::new(bytes);
     let wrong = decode::Error::message;
     let fields = decoder.array()?;
-    if !matches!(fields, Some(FIELDS | FIELDS_BEFORE)) || decoder.u8()? != VERSION {
+    if !matches!(fields, Some(FIELDS_FIRST..=FIELDS)) || decoder.u8()? != VERSION {
         return Err(wrong("another version wrote it"));
     }
     let live = decoder.bool()?;
@@ -187,7 +207,9 @@ fn parse(name: &str, bytes: &[u8], due: Instant) -> Result<Entity, decode::Error
     }
     let delay = Duration::from_millis(delay_ms);
     let (scope, group) = (decoder.u8()?, Some(decoder.u16()?).filter(|number| *number > 0));
-    let profile = Profile { message_type, communication, replies, operations, delay, scope };
+    let deadline = None;
+    let profile =
+        Profile { message_type, communication, replies, operations, delay, scope, deadline };
     let phase = if live { Phase::Live } else { Phase::Removing };
     let mut entity = Entity::new(name.to_string(), profile, phase, group);
     let stored = group.map(|_| Membership::stored(due));
@@ -202,10 +224,17 @@ fn parse(name: &str, bytes: &[u8], due: Instant) -> Result<Entity, decode::Error
             membership.leave(due);
         }
     }
-    if fields == Some(FIELDS) {
+    if fields >= Some(FIELDS_OWNER) {
         let owner = Some(decoder.str()?).filter(|owner| !owner.is_empty());
         let owner: Option<Result<IpAddr, _>> = owner.map(str::parse);
         entity.owner = owner.transpose().map_err(|_| wrong("owner"))?;
+    }
+    if fields >= Some(FIELDS) {
+        let deadline_ms = Some(decoder.u64()?).filter(|deadline| *deadline > 0);
+        if deadline_ms.is_some_and(|deadline| deadline > DEADLINE_MAX.as_millis()) {
+            return Err(wrong("deadline"));
+        }
+        entity.profile.deadline = deadline_ms.map(Duration::from_millis);
     }
     if decoder.position() == bytes.len() { Ok(entity) } else { Err(wrong("octets follow it")) }
 }
@@ -238,16 +267,28 @@ mod tests {
         assert_eq!(parsed(&record(owner)).expect("our own").owner, owner);
         let unknown = record(None);
         assert_eq!(parsed(&unknown).expect("our own").owner, None);
-        // An array of one field less, without the empty text at the end.
-        let before = [&[0x8b], &unknown[1..unknown.len() - 1]].concat();
-        let entity = parsed(&before).expect("of an earlier version");
-        assert_eq!((entity.owner, entity.members.len()), (None, 1));
+        // An array of one field less, without the zero at the end, and of two, without the empty text.
+        for (head, less) in [(0x8c, 1), (0x8b, 2)] {
+            let before = [&[head], &unknown[1..unknown.len() - less]].concat();
+            let entity = parsed(&before).expect("of an earlier version");
+            assert_eq!((entity.owner, entity.members.len()), (None, 1));
+            assert_eq!(entity.profile.deadline, None);
+        }
         for end in 0..unknown.len() {
             assert!(parsed(&unknown[..end]).is_err(), "{end}");
         }
         let mut wrong = record(owner);
-        *wrong.last_mut().expect("octets") = b'x';
+        let place = wrong.len() - 2;
+        wrong[place] = b'x';
         assert!(parsed(&wrong).is_err());
+    }
+
+    #[test]
+    fn a_record_keeps_the_deadline() {
+        let mut entity = parse("room", &record(None), Instant::ZERO).expect("our own");
+        entity.profile.deadline = Some(Duration::from_millis(4500));
+        let again = parse("room", &emit(&entity), Instant::ZERO).expect("our own");
+        assert_eq!(again.profile, entity.profile);
     }
 
     /// Loads the record of a room that differs from a valid one.
@@ -286,6 +327,7 @@ mod tests {
         refused(|entity| entity.profile.scope = 0xff, "scope");
         refused(|entity| entity.group = Some(1), "ect and the number of the group");
         refused(|entity| entity.profile.delay = Duration::from_secs(61), "delay");
+        refused(|entity| entity.profile.deadline = Some(Duration::from_secs(248)), "deadline");
         let group = |entity: &mut Entity| {
             (entity.group, entity.profile.communication) = (Some(1), Communication::Multicast);
         };

@@ -9,7 +9,7 @@ use lowmesh_coap::RequestTemplate;
 use lowmesh_wire::coap::Code;
 use lowmesh_wire::coap::uri::{Host, Scheme, Uri};
 
-use crate::params::ROOT;
+use crate::params::{ANSWER_MAX, ROOT};
 
 /// Stands for this manager where a URI needs an authority.
 const MANAGER: &str = "coap://manager";
@@ -34,13 +34,14 @@ impl Authority {
     pub fn plain(host: Host) -> Self {
         Self { scheme: Scheme::Coap, host, port: Scheme::Coap.default_port() }
     }
-    /// Whether a response from here may be that of a URI: a response does not say at which interface its source is.
+    /// Whether a response from here may be that of a URI: a response does not say at which interface its source is, and may
+    /// come from another port than the one of the request (RFC 10020 s3.1.4). The members of a group have different addresses.
     pub(crate) fn may_be_of(&self, uri: &Uri) -> bool {
         let is_host = match (&self.host, &uri.host) {
             (Host::V6(from, None), Host::V6(member, _)) => from == member,
             (from, member) => from == member,
         };
-        is_host && self.scheme == uri.scheme && self.port == uri.port()
+        is_host && self.scheme == uri.scheme
     }
     /// Whether this is the authority of a URI.
     pub fn is_of(&self, uri: &Uri) -> bool {
@@ -149,12 +150,16 @@ impl Target {
             Self::Entity { query, .. } => (&[], query),
         }
     }
-    /// A name within the characters of SenML (RFC 8428 s4.5.1): address without brackets, port if it is not the default,
-    /// path; `_` in place of any other character.
+    /// A name within the characters of SenML (RFC 8428 s4.5.1): scheme if it is not `coap`, address without brackets, port if it
+    /// is not the default, path, query; `_` in place of any other character.
     pub fn label(&self) -> String {
         let mut label = String::new();
         match self {
             Self::Resource(uri) => {
+                if uri.scheme != Scheme::Coap {
+                    label.push_str(uri.scheme.name());
+                    label.push(':');
+                }
                 match &uri.host {
                     Host::Name(name) => label.push_str(name),
                     Host::V4(address) => label.push_str(&address.to_string()),
@@ -168,6 +173,10 @@ impl Target {
                 for segment in &uri.path {
                     label.push('/');
                     label.push_str(segment);
+                }
+                for (place, argument) in uri.query.iter().enumerate() {
+                    label.push(if place == 0 { '?' } else { '&' });
+                    label.push_str(argument);
                 }
             }
             Self::Entity { name, .. } => {
@@ -214,9 +223,9 @@ fn normal(mut uri: Uri) -> Uri {
     uri
 }
 
-/// A request for the resource of a URI at its own node.
+/// A request for the resource of a URI at its own node. Of a longer answer no more blocks are requested.
 pub(crate) fn request(method: Code, uri: &Uri) -> RequestTemplate {
-    let mut template = RequestTemplate::new(method, "/");
+    let mut template = RequestTemplate::new(method, "/").with_body_max(ANSWER_MAX);
     uri.insert_into(&mut template.options);
     template
 }
@@ -246,7 +255,14 @@ mod tests {
     #[test]
     fn resources_are_uris_of_single_nodes() {
         let lamp = Target::parse("coap://[fd00::1]:61616/s/t?x", &own()).expect("a resource");
-        assert_eq!(lamp.label(), "fd00::1_61616/s/t");
+        assert_eq!(lamp.label(), "fd00::1_61616/s/t_x");
+        for (uri, label) in [
+            ("coap://h/t?a=1", "h/t_a_1"),
+            ("coaps+tcp://h/t", "coaps_tcp:h/t"),
+            ("coap://h/t", "h/t"),
+        ] {
+            assert_eq!(Target::parse(uri, &own()).expect(uri).label(), label);
+        }
         assert_eq!(lamp.to_string(), "coap://[fd00::1]:61616/s/t?x");
         for (text, why) in [
             ("lamp", "begins with coap://"),

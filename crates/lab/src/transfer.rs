@@ -1,6 +1,6 @@
 //! The numbers of one run that are about transfers: completion times of clients, what TCP did, and the queues of links.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lowmesh_sim::record::{Ending, Outcome, StreamCounters, Transaction};
 use lowmesh_units::{Instant, NodeId};
@@ -11,7 +11,8 @@ use crate::medians::Sample;
 /// The numbers about transfers; an absent one had nothing to be computed from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Transfers {
-    /// Median time of a client from its first request to the end of its last one; absent while one is under way.
+    /// Median time of a client from its first request to the end of its last one; absent while one is under way, and if
+    /// all requests of a client failed: a client that gives up at once is not fast.
     #[serde(default)]
     pub completion_s: Option<f64>,
     /// The time of the fastest client.
@@ -61,6 +62,7 @@ impl Transfers {
 
     fn add_completions<'t>(&mut self, measured: impl Iterator<Item = &'t Transaction>) {
         let mut spans: BTreeMap<NodeId, (Instant, Instant)> = BTreeMap::new();
+        let mut served: BTreeSet<NodeId> = BTreeSet::new();
         for transaction in measured {
             let Some(ended) = transaction.ended.filter(|_| transaction.ending != Ending::Open)
             else {
@@ -68,6 +70,12 @@ impl Transfers {
             };
             let span = spans.entry(transaction.node).or_insert((transaction.issued, ended));
             *span = (span.0.min(transaction.issued), span.1.max(ended));
+            if transaction.ending == Ending::Acknowledged {
+                served.insert(transaction.node);
+            }
+        }
+        if served.len() < spans.len() {
+            return;
         }
         let span = |(first, last): &(Instant, Instant)| last.since(*first).as_secs_f64();
         let Some(times) = Sample::of(spans.values().map(span)) else { return };
@@ -125,6 +133,8 @@ impl Transfers {
 
 #[cfg(test)]
 mod tests {
+    use lowmesh_machine::DropReason;
+
     use super::*;
 
     fn transaction(node: u16, issued: u64, ended: Option<u64>) -> Transaction {
@@ -151,6 +161,20 @@ mod tests {
         assert_eq!(numbers.completion_s, Some(14.0));
         assert_eq!((numbers.completion_min_s, numbers.completion_max_s), (Some(10.0), Some(30.0)));
         assert_eq!((numbers.tcp_segments, numbers.line_lost), (None, None));
+    }
+
+    #[test]
+    fn a_client_all_of_whose_requests_failed_has_no_completion_time() {
+        let failed = Transaction {
+            ending: Ending::Failed(DropReason::GaveUp),
+            ..transaction(2, 10, Some(21))
+        };
+        let mut all = vec![transaction(1, 10, Some(12)), failed, failed];
+        assert_eq!(Transfers::of(&Outcome::default(), all.iter()), Transfers::default());
+        // One that was answered is enough: some of many requests may be lost.
+        all.push(transaction(2, 11, Some(15)));
+        let numbers = Transfers::of(&Outcome::default(), all.iter());
+        assert_eq!(numbers.completion_max_s, Some(11.0));
     }
 
     #[test]

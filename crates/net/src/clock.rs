@@ -1,10 +1,8 @@
 //! The time and the seeds of drivers: the only places below the faces that ask the operating system for either.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher as _, Hasher as _};
 use std::io;
 
-use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
+use lowmesh_units::{Duration, Instant, Rng, Seed};
 
 /// Seconds from the beginning of NTP's era (1900) to that of Unix (1970): RFC 5905 figure 4.
 const NTP_TO_UNIX_S: u64 = 2_208_988_800;
@@ -40,9 +38,9 @@ pub fn ntp_timestamp() -> u64 {
     })
 }
 
-/// An unpredictable seed, from the keys that the operating system gives hash maps.
+/// An unpredictable seed, for a run that nobody has to foresee but that may be repeated.
 pub fn fresh_seed() -> Seed {
-    Seed(RandomState::new().build_hasher().finish())
+    Seed(u64::from_ne_bytes(fresh_octets().expect("the system has random numbers")))
 }
 
 /// Octets from the random number generator of the operating system, for what nobody may foresee and nobody may draw twice.
@@ -52,9 +50,10 @@ pub fn fresh_octets<const LEN: usize>() -> io::Result<[u8; LEN]> {
     Ok(octets)
 }
 
-/// Random numbers of one endpoint, different from those of all others.
+/// Random numbers of one endpoint, different from those of all others. Message IDs, tokens and the key of Echo values are
+/// drawn from them, so they grow from as many bits as that key has.
 pub fn fresh_rng() -> Rng {
-    Rng::stream(fresh_seed(), NodeId(0), Purpose::Coap)
+    Rng::keyed(fresh_octets().expect("the system has random numbers"))
 }
 
 #[cfg(test)]
@@ -81,5 +80,11 @@ mod tests {
     #[test]
     fn two_seeds_differ() {
         assert_ne!(fresh_seed(), fresh_seed());
+    }
+
+    #[test]
+    fn two_endpoints_draw_different_numbers() {
+        assert_ne!(fresh_rng().next_u64(), fresh_rng().next_u64());
+        assert_ne!(fresh_rng().fork().next_u64(), fresh_rng().fork().next_u64());
     }
 }

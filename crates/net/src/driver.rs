@@ -33,12 +33,15 @@ pub trait Datagrams: Machine {
     fn on_datagram(&mut self, now: Instant, from: Peer, bytes: &[u8], to_group: bool);
     /// The network says that a peer cannot be reached.
     fn on_unreachable(&mut self, now: Instant, peer: Peer);
-    /// The DTLS session with a peer has ended, or another one has its place.
-    fn on_session_end(&mut self, now: Instant, peer: Peer);
+    /// The DTLS session with a peer has ended, or another one has its place. If it `reopens`, the next message opens
+    /// another one.
+    fn on_session_end(&mut self, now: Instant, peer: Peer, reopens: bool);
     /// The time of [`Machine::next_deadline`] has come.
     fn on_deadline(&mut self, now: Instant);
     /// The datagram that an output wants sent, or else the output.
     fn datagram(output: Self::Output) -> Result<(Peer, Vec<u8>), Self::Output>;
+    /// The peer whose session the machine ends with an output, because the peer is silent.
+    fn silent(output: &Self::Output) -> Option<Peer>;
 }
 
 impl Datagrams for Endpoint<Peer> {
@@ -53,8 +56,9 @@ impl Datagrams for Endpoint<Peer> {
     fn on_unreachable(&mut self, now: Instant, peer: Peer) {
         debug_assert_accepted(self.handle(now, exchange::Input::Unreachable { peer }));
     }
-    fn on_session_end(&mut self, now: Instant, peer: Peer) {
-        debug_assert_accepted(self.handle(now, exchange::Input::SessionEnded { peer }));
+    fn on_session_end(&mut self, now: Instant, peer: Peer, reopens: bool) {
+        let input = exchange::Input::SessionEnded { peer, reopens };
+        debug_assert_accepted(self.handle(now, input));
     }
     fn on_deadline(&mut self, now: Instant) {
         debug_assert_accepted(self.handle(now, exchange::Input::Deadline));
@@ -63,6 +67,12 @@ impl Datagrams for Endpoint<Peer> {
         match output {
             exchange::Output::Send { to, bytes, .. } => Ok((to, bytes)),
             other => Err(other),
+        }
+    }
+    fn silent(output: &Self::Output) -> Option<Peer> {
+        match output {
+            exchange::Output::SessionOver { peer } => Some(*peer),
+            _ => None,
         }
     }
 }
@@ -79,8 +89,8 @@ impl<T: Transport<Peer>> Datagrams for Host<Peer, T> {
     fn on_unreachable(&mut self, now: Instant, peer: Peer) {
         debug_assert_accepted(self.handle(now, Input::Unreachable { peer }));
     }
-    fn on_session_end(&mut self, now: Instant, peer: Peer) {
-        debug_assert_accepted(self.handle(now, Input::SessionEnded { peer }));
+    fn on_session_end(&mut self, now: Instant, peer: Peer, reopens: bool) {
+        debug_assert_accepted(self.handle(now, Input::SessionEnded { peer, reopens }));
     }
     fn on_deadline(&mut self, now: Instant) {
         debug_assert_accepted(self.handle(now, Input::Deadline));
@@ -89,6 +99,12 @@ impl<T: Transport<Peer>> Datagrams for Host<Peer, T> {
         match output {
             Output::Send { to, bytes, .. } => Ok((to, bytes)),
             other => Err(other),
+        }
+    }
+    fn silent(output: &Self::Output) -> Option<Peer> {
+        match output {
+            Output::SessionOver { peer } => Some(*peer),
+            _ => None,
         }
     }
 }
@@ -189,6 +205,15 @@ impl<M: Datagrams> Driver<M> {
     pub fn take_session_loss(&mut self, peer: Peer) -> Option<SessionLoss> {
         let place = self.losses.iter().position(|loss| loss.peer == peer)?;
         self.losses.remove(place)
+    }
+    /// The oldest failure of a DTLS handshake that nobody has asked for.
+    pub fn take_failed_handshake(&mut self) -> Option<SessionLoss> {
+        let place = self.losses.iter().position(|loss| loss.cause == LossCause::Handshake)?;
+        self.losses.remove(place)
+    }
+    /// By which identity the client of a DTLS session is known.
+    pub fn identity(&self, peer: Peer) -> Option<&[u8]> {
+        self.sessions.as_ref()?.identity(peer)
     }
     /// True while the DTLS handshake with a peer that has answered is not complete.
     pub fn is_shaking_hands(&self, peer: Peer) -> bool {
@@ -369,7 +394,14 @@ impl<M: Datagrams> Driver<M> {
                             None => self.queue(to, bytes),
                         }
                     }
-                    Err(output) => self.outputs.push_back(output),
+                    Err(output) => {
+                        if let (Some(peer), Some(sessions)) =
+                            (M::silent(&output), &mut self.sessions)
+                        {
+                            sessions.end(at, peer);
+                        }
+                        self.outputs.push_back(output);
+                    }
                 }
             }
             while let Some(event) = self.sessions.as_mut().and_then(Sessions::poll_event) {
@@ -385,9 +417,12 @@ impl<M: Datagrams> Driver<M> {
                             self.losses.pop_front();
                         }
                         self.losses.push_back(SessionLoss { peer, cause, reason });
-                        self.machine.on_session_end(now, peer);
+                        // A handshake that fails would fail again at once.
+                        let opens = self.sessions.as_ref().is_some_and(Sessions::opens);
+                        let reopens = opens && cause == LossCause::Closed;
+                        self.machine.on_session_end(now, peer, reopens);
                     }
-                    Event::Renewed { peer } => self.machine.on_session_end(now, peer),
+                    Event::Renewed { peer } => self.machine.on_session_end(now, peer, false),
                 }
             }
             if idle {

@@ -19,12 +19,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use dimpl::{Config, Dtls};
+use lowmesh_shares::{Newcomer, Source, Table};
+use lowmesh_units::Rng;
 
 use crate::params::{DTLS_MTU, HANDSHAKE_RTO, HANDSHAKE_TIMEOUT, WAITING_MAX};
 use crate::peer::Peer;
 use cookie::{Cookies, Hello};
+use keys::Clients;
 pub use keys::{KeyError, Keys};
-use limits::Candidate;
 pub use limits::SessionLimits;
 use session::{Outcome, Session, State};
 
@@ -85,6 +87,7 @@ type Key = (Peer, Standing);
 /// The server's part: what its sessions are made of, and what decides whether one is made.
 struct Server {
     config: Arc<Config>,
+    clients: Arc<Clients>,
     cookies: Cookies,
 }
 
@@ -92,13 +95,15 @@ struct Server {
 pub struct Sessions {
     client: Option<Arc<Config>>,
     server: Option<Server>,
-    limits: SessionLimits,
+    /// Sessions in their handshake.
+    handshakes: Table<Key>,
+    /// Sessions that are open.
+    open: Table<Key>,
     all: BTreeMap<Key, Session>,
     /// When which session has something to do.
     due: BTreeSet<(Instant, Key)>,
     events: VecDeque<Event>,
     buffer: Vec<u8>,
-    uses: u64,
 }
 
 impl fmt::Debug for Sessions {
@@ -116,20 +121,27 @@ impl Sessions {
     }
     /// Sessions that peers open with one of the keys.
     pub fn server(keys: Keys, hint: Option<&[u8]>) -> Self {
-        let (keys, hint) = (Arc::new(keys), hint.map(<[u8]>::to_vec));
+        let (clients, hint) = (Arc::new(Clients::new(keys)), hint.map(<[u8]>::to_vec));
         let config = configuration(|builder| {
-            builder.with_psk_server(hint, keys).with_crypto_provider(cookie::provider())
+            builder.with_psk_server(hint, clients.clone()).with_crypto_provider(cookie::provider())
         });
-        Self::new(None, Some(Server { config, cookies: Cookies::default() }))
+        Self::new(None, Some(Server { config, clients, cookies: Cookies::default() }))
     }
     fn new(client: Option<Arc<Config>>, server: Option<Server>) -> Self {
-        let (limits, all, due) = (SessionLimits::default(), BTreeMap::new(), BTreeSet::new());
+        let limits = SessionLimits::default();
+        let (handshakes, open) = (Table::new(limits.handshakes()), Table::new(limits.open()));
+        let (all, due) = (BTreeMap::new(), BTreeSet::new());
         let (events, buffer) = (VecDeque::new(), vec![0; 2 * DTLS_MTU]);
-        Self { client, server, limits, all, due, events, buffer, uses: 0 }
+        Self { client, server, handshakes, open, all, due, events, buffer }
     }
     /// The same with other limits.
     pub fn bounded(self, limits: SessionLimits) -> Self {
-        Self { limits, ..self }
+        let (handshakes, open) = (Table::new(limits.handshakes()), Table::new(limits.open()));
+        Self { handshakes, open, ..self }
+    }
+    /// The same, where a handshake gives way by lot: the oldest would be that of the client farthest away.
+    pub fn by_lot(self, lots: Rng) -> Self {
+        Self { handshakes: self.handshakes.by_lot(lots), ..self }
     }
     /// The number of sessions, including those in their handshake.
     pub fn len(&self) -> usize {
@@ -184,17 +196,33 @@ impl Sessions {
     fn receive(&mut self, now: Instant, key: Key, bytes: &[u8]) {
         let Some(session) = self.all.get_mut(&key) else { return };
         let was_open = matches!(session.state, State::Open);
-        self.uses += 1;
-        session.used = self.uses;
+        self.open.touch(&key);
         let before = self.events.len();
         self.with(key, now, |session| {
             session.heard = session.heard.or(Some(now));
             session.dtls.handle_packet(bytes)
         });
+        self.identify(key);
         let is_open = |session: &Session| matches!(session.state, State::Open);
         if !was_open && self.all.get(&key).is_some_and(is_open) {
             self.settle(now, key, before);
         }
+    }
+    /// Notes the identity that a client has said, in its session or in the reason of its loss.
+    fn identify(&mut self, key: Key) {
+        let latest = self.server.as_ref().and_then(|server| server.clients.take_latest());
+        let Some(identity) = latest else { return };
+        if let Some(session) = self.all.get_mut(&key) {
+            session.identity = Some(identity);
+        } else if let Some(Event::Lost { peer, reason, .. }) = self.events.back_mut()
+            && *peer == key.0
+        {
+            *reason = named(reason, &identity);
+        }
+    }
+    /// By which identity a client is known.
+    pub fn identity(&self, peer: Peer) -> Option<&[u8]> {
+        self.all.get(&(peer, Standing::Settled))?.identity.as_deref()
     }
     /// The session that a ClientHello with the right cookie belongs to, which may be a new one.
     fn key_for_hello(
@@ -214,8 +242,7 @@ impl Sessions {
         let key = if self.all.get(&settled).is_some_and(open) { renewing } else { settled };
         let mut dtls = Dtls::new_12_psk(config, now);
         hello.replay_exchanges(&mut dtls, now, &mut self.buffer).ok()?;
-        self.insert(key, dtls, Some(hello));
-        Some(key)
+        self.insert(key, dtls, Some(hello)).then_some(key)
     }
     /// A session has opened. If it replaces an old one, `Renewed` goes in front of the events after the first `before`.
     /// Beyond a bound another session ends.
@@ -231,7 +258,10 @@ impl Sessions {
             self.all.insert(settled, session);
             self.index(settled);
         }
-        if let Some(victim) = self.limits.open_victim(self.standings(), settled) {
+        self.handshakes.leave(&settled);
+        let entered = self.open.enter(settled, newcomer(settled), UNTIMED);
+        let victim = entered.unwrap_or(Some(settled));
+        if let Some(victim) = victim {
             // RFC 5246 s7.2.1: the peer gets to know that nothing more comes.
             self.with(victim, now, |session| session.dtls.close());
             self.lose(victim, LossCause::Closed, "too many sessions".to_owned());
@@ -253,10 +283,7 @@ impl Sessions {
             dtls.set_active(true);
             self.insert(key, dtls, None);
         }
-        self.uses += 1;
-        if let Some(session) = self.all.get_mut(&key) {
-            session.used = self.uses;
-        }
+        self.open.touch(&key);
         self.with(key, now, |session| match &mut session.state {
             State::Open => session.dtls.send_application_data(bytes).map(|_| ()),
             State::Handshake(waiting) => {
@@ -282,6 +309,20 @@ impl Sessions {
             matches!(session.state, State::Handshake(_)) && session.heard.is_some()
         })
     }
+    /// True if this end opens sessions.
+    pub const fn opens(&self) -> bool {
+        self.client.is_some()
+    }
+    /// The endpoint hears nothing from a peer any more, which may have lost its session: the session is over, and the next
+    /// datagram opens another one. A handshake in progress has a timeout of its own.
+    pub fn end(&mut self, now: Instant, peer: Peer) {
+        let key = (peer, Standing::Settled);
+        if self.all.get(&key).is_some_and(|session| matches!(session.state, State::Open)) {
+            // RFC 5246 s7.2.1: the peer may be there after all, and gets to know.
+            self.with(key, now, |session| session.dtls.close());
+            self.remove(key);
+        }
+    }
     /// Closes all sessions with an alert.
     pub fn close(&mut self, now: Instant) {
         let keys: Vec<Key> = self.all.keys().copied().collect();
@@ -291,13 +332,14 @@ impl Sessions {
         }
     }
 
-    fn insert(&mut self, key: Key, dtls: Dtls, hello: Option<&Hello<'_>>) {
+    /// A handshake begins; false if none gives way to it.
+    fn insert(&mut self, key: Key, dtls: Dtls, hello: Option<&Hello<'_>>) -> bool {
         // A handshake in the same place is over: its client has begun another one.
         self.remove(key);
-        if let Some(victim) = self.limits.handshake_victim(self.standings(), key) {
+        let Ok(victim) = self.handshakes.enter(key, newcomer(key), UNTIMED) else { return false };
+        if let Some(victim) = victim {
             self.lose(victim, LossCause::Closed, "too many handshakes".to_owned());
         }
-        self.uses += 1;
         let session = Session {
             dtls,
             deadline: None,
@@ -306,19 +348,14 @@ impl Sessions {
             random: hello.map(|hello| *hello.random()),
             ahead: hello.map_or(0, Hello::ahead),
             heard: None,
-            used: self.uses,
+            identity: None,
         };
         self.all.insert(key, session);
-    }
-    /// What the bounds look at.
-    fn standings(&self) -> impl Iterator<Item = Candidate> {
-        self.all.iter().map(|(key, session)| Candidate {
-            key: *key,
-            open: matches!(session.state, State::Open),
-            used: session.used,
-        })
+        true
     }
     fn remove(&mut self, key: Key) -> Option<Session> {
+        self.handshakes.leave(&key);
+        self.open.leave(&key);
         let mut session = self.all.remove(&key)?;
         if let Some(due) = session.indexed.take() {
             self.due.remove(&(due, key));
@@ -375,11 +412,29 @@ impl Sessions {
     }
     /// Nobody misses a session that was to replace one which still stands.
     fn lose(&mut self, key: Key, cause: LossCause, reason: String) {
-        let known = self.remove(key).is_some();
-        if let (true, (peer, Standing::Settled)) = (known, key) {
+        let lost = self.remove(key);
+        if let (Some(session), (peer, Standing::Settled)) = (lost, key) {
+            let identity = session.identity.filter(|_| cause == LossCause::Handshake);
+            let reason = match identity {
+                Some(one) => named(&reason, &one),
+                None => reason,
+            };
             self.events.push_back(Event::Lost { peer, cause, reason });
         }
     }
+}
+
+/// The places of sessions have no grace, so that they need no time.
+const UNTIMED: lowmesh_units::Instant = lowmesh_units::Instant::ZERO;
+
+/// RFC 6347 s4.2.1: the cookie has proven its address.
+fn newcomer((peer, _): Key) -> Newcomer {
+    Newcomer { source: Source::of(peer.address.ip()), proven: true }
+}
+
+/// A reason with the identity of the client. Octets that are no text do not reach a terminal.
+fn named(reason: &str, identity: &[u8]) -> String {
+    format!("{reason} (identity \"{}\")", identity.escape_ascii())
 }
 
 /// Content type of handshake records, and of ChangeCipherSpec among them (RFC 6347 s4.1).

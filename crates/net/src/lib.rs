@@ -10,6 +10,7 @@
 //! | [`dtls`] | sessions with pre-shared keys |
 //! | [`stream_transport`] | one connection for CoAP: TCP, TLS, WebSockets |
 //! | [`stream`], [`tls`], [`websocket`] | what a connection is made of |
+//! | [`origins`] | the web pages that may open WebSockets |
 //! | [`oscore`] | a security context and its file |
 //! | [`proxy`] | a proxy between all of these |
 //! | [`resolve`] | from the host of a URI to addresses |
@@ -27,6 +28,7 @@ mod icmp;
 mod meter;
 pub mod metrics;
 pub mod multicast;
+pub mod origins;
 pub mod oscore;
 pub mod params;
 pub mod peer;

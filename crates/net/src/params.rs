@@ -65,10 +65,22 @@ pub const STREAM_BUFFER_KEPT: usize = 4 << 10;
 pub const SERVED_CONNECTIONS_MAX: usize = 256;
 /// The same of one source, an IPv4 address or an IPv6 /64; ours, a quarter.
 pub const SERVED_PER_SOURCE_MAX: usize = 64;
-/// Connections whose handshakes or CSM are not complete; ours.
-pub const OPENING_MAX: usize = 64;
+/// How long a connection that observes or waits for an answer keeps its place while others wait for one; ours: an observer
+/// that has lost its place can register again, and then has as long once more.
+pub const SERVED_BUSY_MAX: Duration = Duration::from_secs(60);
+/// Connections whose handshakes or CSM are not complete; ours: a client 200 ms away needs some 600 ms for TLS, in which a
+/// flood of other sources takes as few places as possible from it.
+pub const OPENING_MAX: usize = 256;
 /// The same of one source; ours, a quarter.
-pub const OPENING_PER_SOURCE_MAX: usize = 16;
+pub const OPENING_PER_SOURCE_MAX: usize = 64;
+/// Connections that wait until the server accepts them; ours. Linux has 128 by default, and where they are full drops the
+/// next SYN, which costs that client a second (RFC 6298 s2.1). The system may have a lower bound.
+pub const LISTEN_BACKLOG: u32 = 1024;
+/// Octets of datagrams that wait until a server reads them; ours: some 20 ms of the shortest at 100,000 a second. Linux takes
+/// twice as much for its own records, up to its own bound.
+pub const SERVED_RECEIVE_BUFFER: usize = 1 << 20;
+/// Connections that have lost their place, and leave in order; ours.
+pub const LEAVING_MAX: usize = 64;
 /// Octets of bodies that all connections of a server keep, with what each costs beside its octets: unfinished requests, and
 /// responses whose later blocks may be asked for; ours, some more than one UDP address keeps.
 pub const SERVED_BODIES_MAX: usize = 32 << 20;
@@ -85,7 +97,8 @@ pub const REQUEST_OVERHEAD: usize = 1024;
 pub const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// How long a connection may be silent; ours: others may want its place.
 pub const IDLE_MAX: Duration = Duration::from_secs(600);
-/// How long an observer that was silent for [`IDLE_MAX`] may take to answer a Ping (RFC 8323 s5.4); ours.
+/// How long a peer that was silent, an observer for [`IDLE_MAX`] or a server for [`CLIENT_SILENCE`], may take to answer a
+/// Ping (RFC 8323 s5.4); ours.
 pub const PONG_MAX: Duration = Duration::from_secs(30);
 /// How long a message may take from its first octet to its last; ours: the longest one at 1 kB a second.
 pub const RECEIVE_MAX: Duration = Duration::from_secs(60);
@@ -127,6 +140,24 @@ pub const PROXY_PENDING_MAX: usize = 256;
 pub const PROXY_PENDING_PER_ORIGIN: usize = 64;
 /// How long a request of a proxy waits until it leaves for its origin; ours: a few retransmissions to a lossy origin.
 pub const PROXY_QUEUE_WAIT: Duration = Duration::from_secs(15);
+/// How long a request of a proxy keeps its place while others wait for one, from its arrival and from its departure, without
+/// an acknowledgement of its origin; ours: a round trip in a slow mesh, as with separate responses of an endpoint.
+pub const PROXY_UNACKNOWLEDGED_GRACE: Duration = Duration::from_millis(1500);
+/// The same from the acknowledgement on; ours: an origin that has the request is expected to answer it.
+pub const PROXY_ACKNOWLEDGED_GRACE: Duration = Duration::from_secs(30);
+/// Requests of unproven clients that wait for their turn at one origin; ours: others are asked for a proof, with which they
+/// come first.
+pub const PROXY_UNPROVEN_WAITING_MAX: usize = 2;
+/// After an unproven client has held the window of an origin, others like it wait so many times as long if proven clients ask
+/// the origin too; ours: forged requests for a slow resource get a thirteenth of the time, and clients without Echo wait
+/// less than [`PROXY_QUEUE_WAIT`].
+pub const PROXY_UNPROVEN_PAUSE: u64 = 12;
+/// How long after its last request a proven client counts as asking an origin; ours.
+pub const PROXY_PROVEN_RECENT: Duration = Duration::from_secs(10);
+/// How long a connection that a proxy keeps for an observation keeps its place while others wait for one; ours.
+pub const PROXY_OBSERVING_GRACE: Duration = Duration::from_secs(60);
+/// Of the places for connections to origins one more in so many is for those that have just lost theirs; ours.
+pub const PROXY_ENDING_DIVISOR: usize = 4;
 /// How long a proxy waits for an answer of an origin that has not gone silent: EXCHANGE_LIFETIME (RFC 7252 s4.8.2), as
 /// an endpoint does over UDP.
 pub const PROXY_ANSWER_WAIT: Duration = Duration::from_secs(247);
@@ -156,6 +187,9 @@ pub const PROXY_UNHEEDED_MAX: Duration = Duration::from_secs(2);
 pub const PATIENCE: Duration = Duration::from_secs(93);
 /// How long a client waits for the answer to its deregistration: one retransmission with the timers of RFC 7252 s4.8.
 pub const FAREWELL: Duration = Duration::from_secs(5);
+/// How long nothing may come on a connection on which an answer is due, before the client sends a Ping; ours. With
+/// [`PONG_MAX`] a dead server is noticed about as soon as over UDP, MAX_TRANSMIT_WAIT (RFC 7252 s4.8.2).
+pub const CLIENT_SILENCE: Duration = Duration::from_secs(60);
 /// How long a client keeps a connection that nobody needs; ours.
 pub const CLIENT_IDLE: Duration = Duration::from_secs(60);
 /// Requests that wait for a client's socket or for one of its connections; ours. The callers of more wait.

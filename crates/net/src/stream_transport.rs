@@ -5,6 +5,7 @@ use std::future::{Future as _, poll_fn};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -12,11 +13,12 @@ use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::uri::{Host, Scheme, Uri};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::Sleep;
 
 use crate::meter::{Meter, Metered};
-use crate::params::SERVED_SEND_BUFFER;
+use crate::origins::Origins;
+use crate::params::{LISTEN_BACKLOG, SERVED_SEND_BUFFER};
 use crate::resolve::{ResolveError, ascii_name, resolve};
 use crate::stream::{Connection, StreamError};
 use crate::tls::{Alpn, TlsClient, TlsError, TlsServer};
@@ -246,25 +248,44 @@ async fn first_that_answers(
     Err(last.expect("a host that resolves has an address"))
 }
 
+/// Listens as `TcpListener::bind` does, with a longer queue of connections that nobody has accepted yet.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // On Windows it would let another program take the port.
+    #[cfg(not(windows))]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(LISTEN_BACKLOG)
+}
+
 /// A port that accepts connections.
 #[derive(Debug)]
 pub struct Listener {
     socket: TcpListener,
     websocket: bool,
     tls: Option<TlsServer>,
+    origins: Arc<Origins>,
 }
 
 impl Listener {
     /// Opens a port for a scheme of connections; `tls` for those with an `s`.
+    #[expect(
+        clippy::unused_async,
+        reason = "a port needs a runtime, as that of tokio says in this way"
+    )]
     pub async fn bind(
         address: SocketAddr,
         scheme: Scheme,
         tls: Option<TlsServer>,
     ) -> Result<Self, BindError> {
-        let socket = TcpListener::bind(address).await;
-        let socket = socket.map_err(|error| BindError::new(address, error))?;
+        let socket = listen(address).map_err(|error| BindError::new(address, error))?;
         let websocket = matches!(scheme, Scheme::CoapWs | Scheme::CoapsWs);
-        Ok(Self { socket, websocket, tls: tls.filter(|_| scheme.is_secure()) })
+        let (tls, origins) = (tls.filter(|_| scheme.is_secure()), Arc::default());
+        Ok(Self { socket, websocket, tls, origins })
+    }
+    /// The same, where these web pages may open WebSockets too.
+    pub fn admitting(self, origins: Arc<Origins>) -> Self {
+        Self { origins, ..self }
     }
     /// Its own address.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -276,7 +297,8 @@ impl Listener {
         let _as_it_was = stream.set_nodelay(true);
         // Linux would let its buffer grow to megabytes for a peer that does not read.
         let _as_it_was = SockRef::from(&stream).set_send_buffer_size(SERVED_SEND_BUFFER);
-        Ok(Incoming { stream, peer, websocket: self.websocket, tls: self.tls.clone() })
+        let (tls, origins) = (self.tls.clone(), self.origins.clone());
+        Ok(Incoming { stream, peer, websocket: self.websocket, tls, origins })
     }
 }
 
@@ -288,6 +310,7 @@ pub struct Incoming {
     pub peer: SocketAddr,
     websocket: bool,
     tls: Option<TlsServer>,
+    origins: Arc<Origins>,
 }
 
 impl Incoming {
@@ -308,7 +331,7 @@ impl Incoming {
         };
         let (stream, meter) = Metered::new(stream);
         let wire = if self.websocket {
-            let socket = WebSocket::accept(stream).await?;
+            let socket = WebSocket::accept(stream, &self.origins).await?;
             Wire::WebSocket(Box::new(socket.metered(meter.clone())))
         } else {
             Wire::Stream(Connection::new(stream))

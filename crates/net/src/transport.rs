@@ -2,6 +2,7 @@
 
 mod connected;
 
+use std::fmt::Write as _;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -17,7 +18,7 @@ use crate::driver::{Driver, SessionLoss};
 use crate::metrics::{Kind, Report};
 use crate::oscore::Protected;
 use crate::peer::Peer;
-pub(crate) use connected::{Connected, Patience, misgreeting};
+pub(crate) use connected::{Connected, Patience, Silent, misgreeting};
 
 /// One transport. Its outputs come in the order of arrival.
 pub(crate) trait Transport: Send {
@@ -85,6 +86,14 @@ pub(crate) trait Transport: Send {
     fn take_session_loss(&mut self, _peer: Peer) -> Option<SessionLoss> {
         None
     }
+    /// The oldest failure of a client's DTLS handshake that nobody has asked for.
+    fn take_failed_handshake(&mut self) -> Option<SessionLoss> {
+        None
+    }
+    /// By which key the client of a request is known: the kid of OSCORE, or the identity of DTLS.
+    fn identity(&self, _exchange: IncomingId, _peer: Peer) -> Option<String> {
+        None
+    }
     /// True while the DTLS handshake with a peer that has answered is not complete.
     fn is_shaking_hands(&self, _peer: Peer) -> bool {
         false
@@ -99,6 +108,14 @@ pub(crate) trait Transport: Send {
     fn has_room(&self) -> bool {
         true
     }
+}
+
+/// A kid, in the notation of the command line.
+pub(crate) fn kid(octets: &[u8]) -> String {
+    octets.iter().fold("0x".to_owned(), |mut text, octet| {
+        write!(text, "{octet:02x}").expect("a String takes everything");
+        text
+    })
 }
 
 /// Over UDP or DTLS.
@@ -172,6 +189,13 @@ impl Transport for Datagrams {
     }
     fn take_session_loss(&mut self, peer: Peer) -> Option<SessionLoss> {
         self.take_session_loss(peer)
+    }
+    fn take_failed_handshake(&mut self) -> Option<SessionLoss> {
+        self.take_failed_handshake()
+    }
+    fn identity(&self, exchange: IncomingId, peer: Peer) -> Option<String> {
+        let dtls = || self.identity(peer).map(|name| name.escape_ascii().to_string());
+        self.machine().identity(exchange).map(kid).or_else(dtls)
     }
     fn is_shaking_hands(&self, peer: Peer) -> bool {
         self.is_shaking_hands(peer)

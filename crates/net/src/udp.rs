@@ -8,7 +8,7 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::batch::{self, BATCH_SENT};
 use crate::icmp::next_undelivered;
-use crate::params::{BATCH, BUFFER_LEN};
+use crate::params::{BATCH, BUFFER_LEN, SERVED_RECEIVE_BUFFER};
 use crate::peer::{Peer, canonical};
 use crate::registered::Registered;
 
@@ -69,6 +69,11 @@ impl Udp {
     /// Opens a socket. At `[::]` it takes IPv4 too, where the system can.
     pub fn bind(address: SocketAddr) -> Result<Self, BindError> {
         open(address).map_err(|error| BindError::new(address, error))
+    }
+    /// The same socket of a server, in which more datagrams may wait: a flood costs clients fewer of theirs.
+    pub(crate) fn serving(self) -> Self {
+        let _as_it_was = self.socket().set_recv_buffer_size(SERVED_RECEIVE_BUFFER);
+        self
     }
     /// Opens a socket for requests of our own: at a free port, for IPv6 and IPv4.
     pub fn ephemeral() -> Result<Self, BindError> {

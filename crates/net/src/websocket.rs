@@ -15,6 +15,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, accept_hdr_async_with_config, client_async_with_config};
 
 use crate::meter::Meter;
+use crate::origins::Origins;
 use crate::params::{STREAM_MESSAGE_MAX, WEBSOCKET_BUFFER, WEBSOCKET_PATH, WEBSOCKET_PROTOCOL};
 use crate::stream::StreamError;
 
@@ -54,8 +55,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
         let (inner, _) = upgraded.map_err(|error| UpgradeError::Refused(error.to_string()))?;
         Ok(Self::new(inner, 2))
     }
-    /// Accepts a client that requests CoAP.
-    pub async fn accept(stream: S) -> Result<Self, UpgradeError> {
+    /// Accepts a client that requests CoAP, and a web page only if it is admitted.
+    #[expect(clippy::result_large_err, reason = "the type of tungstenite's callback")]
+    pub async fn accept(stream: S, origins: &Origins) -> Result<Self, UpgradeError> {
+        let choose = |request: &Request, response: Response| choose(origins, request, response);
         let accepted = accept_hdr_async_with_config(stream, choose, Some(config())).await;
         let inner = accepted.map_err(|error| UpgradeError::Refused(error.to_string()))?;
         Ok(Self::new(inner, 2 + 4))
@@ -138,9 +141,13 @@ fn config() -> WebSocketConfig {
         .max_frame_size(Some(STREAM_MESSAGE_MAX))
 }
 
-/// A server's side of the handshake: the path and the subprotocol have to be right.
+/// A server's side of the handshake: the path and the subprotocol have to be right, and the page admitted.
 #[expect(clippy::result_large_err, reason = "the type of tungstenite's callback")]
-fn choose(request: &Request, mut response: Response) -> Result<Response, ErrorResponse> {
+fn choose(
+    origins: &Origins,
+    request: &Request,
+    mut response: Response,
+) -> Result<Response, ErrorResponse> {
     let refused = |status: StatusCode, why: &str| {
         let mut refused = ErrorResponse::new(Some(why.to_owned()));
         *refused.status_mut() = status;
@@ -148,6 +155,11 @@ fn choose(request: &Request, mut response: Response) -> Result<Response, ErrorRe
     };
     if request.uri().path() != WEBSOCKET_PATH {
         return Err(refused(StatusCode::NOT_FOUND, "CoAP is at /.well-known/coap\n"));
+    }
+    // RFC 6455 s10.2: a server that is not for any page SHOULD verify the Origin; s4.2.2: 403 refuses it.
+    let mut pages = request.headers().get_all(header::ORIGIN).iter();
+    if !pages.all(|page| origins.admit(page.to_str().ok())) {
+        return Err(refused(StatusCode::FORBIDDEN, "web pages of this origin are not admitted\n"));
     }
     let offered = request.headers().get_all(header::SEC_WEBSOCKET_PROTOCOL);
     let mut offered = offered.iter().filter_map(|list| list.to_str().ok());
@@ -170,7 +182,7 @@ mod tests {
     #[tokio::test]
     async fn messages_go_both_ways_after_the_handshake() {
         let (here, there) = tokio::io::duplex(4096);
-        let server = tokio::spawn(WebSocket::accept(there));
+        let server = tokio::spawn(accept(there));
         let mut client = WebSocket::connect("example.org", here).await.expect("a CoAP server");
         let mut server = server.await.expect("no panic").expect("a CoAP client");
         let mut ping = StreamMessage::new(Code::PING);
@@ -183,13 +195,21 @@ mod tests {
         assert!(matches!(server.receive().await, Err(StreamError::Closed)));
     }
 
-    async fn status(request: &str) -> String {
+    /// Where no page is admitted.
+    async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
+        stream: S,
+    ) -> Result<WebSocket<S>, UpgradeError> {
+        WebSocket::accept(stream, &Origins::default()).await
+    }
+
+    async fn status(request: &str, origins: Origins) -> String {
         let (mut here, there) = tokio::io::duplex(4096);
-        let server = tokio::spawn(WebSocket::accept(there));
+        let server = tokio::spawn(async move { WebSocket::accept(there, &origins).await });
         here.write_all(request.as_bytes()).await.expect("open");
         let mut answer = vec![0; 12];
         here.read_exact(&mut answer).await.expect("an answer");
-        assert!(server.await.expect("no panic").is_err());
+        let accepted = server.await.expect("no panic").is_ok();
+        assert_eq!(accepted, answer.ends_with(b"101"));
         String::from_utf8(answer).expect("text")
     }
 
@@ -202,8 +222,33 @@ mod tests {
                  Sec-WebSocket-Protocol: {protocol}\r\n\r\n"
             )
         };
+        let status = async |request: &str| status(request, Origins::default()).await;
         assert_eq!(status(&request("/", "coap")).await, "HTTP/1.1 404");
         assert_eq!(status(&request("/.well-known/coap", "chat")).await, "HTTP/1.1 400");
+    }
+
+    #[tokio::test]
+    async fn a_web_page_is_refused_unless_its_origin_is_admitted() {
+        let request = |origins: &str| {
+            format!(
+                "GET /.well-known/coap HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\n\
+                 Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+                 Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: coap\r\n{origins}\r\n"
+            )
+        };
+        let admitted = || ["https://example.org".parse().expect("an origin")].into_iter().collect();
+        for (headers, expected) in [
+            ("", "HTTP/1.1 101"),
+            ("Origin: https://example.org\r\n", "HTTP/1.1 101"),
+            ("Origin: https://evil.example\r\n", "HTTP/1.1 403"),
+            ("Origin: null\r\n", "HTTP/1.1 403"),
+            ("Origin: \u{e9}\r\n", "HTTP/1.1 403"),
+            ("Origin: https://example.org\r\norigin: https://evil.example\r\n", "HTTP/1.1 403"),
+        ] {
+            assert_eq!(status(&request(headers), admitted()).await, expected, "{headers}");
+        }
+        let page = request("Origin: https://example.org\r\n");
+        assert_eq!(status(&page, Origins::default()).await, "HTTP/1.1 403");
     }
 
     #[tokio::test]
@@ -214,7 +259,7 @@ mod tests {
         const PING: [u8; 7] = [0x89, 0x81, 0, 0, 0, 0, 7];
         let (here, there) = tokio::io::duplex(4096);
         let (stream, meter) = Metered::new(there);
-        let server = tokio::spawn(WebSocket::accept(stream));
+        let server = tokio::spawn(accept(stream));
         let mut client = WebSocket::connect("example.org", here).await.expect("a CoAP server");
         let server = server.await.expect("no panic").expect("a CoAP client");
         let mut server = server.metered(meter.clone());
@@ -236,7 +281,7 @@ mod tests {
     async fn answers_to_pings_that_nobody_reads_do_not_gather() {
         const PINGS: usize = 20_000;
         let (here, there) = tokio::io::duplex(4096);
-        let server = tokio::spawn(WebSocket::accept(there));
+        let server = tokio::spawn(accept(there));
         let mut client = WebSocket::connect("example.org", here).await.expect("a CoAP server");
         let mut server = server.await.expect("no panic").expect("a CoAP client");
         let receiving = tokio::spawn(async move { server.receive().await });

@@ -40,11 +40,21 @@ pub const RENEWAL_TAG_LEN: usize = 8;
 pub const RENEWAL_KEY_LEN: usize = 32;
 /// Octets before a byte string of up to 255 in CBOR: RFC 8949 s3.1.
 pub const RENEWAL_WRAPPER_LEN: usize = 2;
+/// Octets of a plaintext: RFC 8152 s10.2, the length field of AES-CCM-16-64-128 has 2 octets.
+pub const PLAINTEXT_MAX: usize = 65_535;
 /// Recipients of one configuration; ours.
 pub const RECIPIENTS_MAX: usize = 1024;
 /// How often one request is made again because its server has no context for it (RFC 8613 appendix B.2); ours: once for
 /// each end that has lost its own, and once for a server that starts in between.
 pub const RENEWALS_MAX: u8 = 3;
+/// MAX_UNFRAGMENTED_SIZE (RFC 8613 s4.1.3.4.2), octets of a protected message that proxies have cut into blocks; ours: the
+/// longest message that travels over a connection, one of 64 KiB with its options.
+pub const MAX_UNFRAGMENTED_SIZE: usize = 65_536 + 1152;
+/// Octets of such messages whose blocks are on their way, each way, with what each costs beside its octets; ours: some 15 of
+/// the longest ones. Nobody has opened them yet, so anybody may have sent them.
+pub const OUTER_BLOCKS_MAX: usize = 1 << 20;
+/// The same of one source; ours, a quarter.
+pub const OUTER_BLOCKS_PER_SOURCE_MAX: usize = 256 << 10;
 /// Observations that OSCORE keeps beyond those of the host; ours: an observer whose place another takes is forgotten after
 /// the answer to the other has been protected.
 pub const OBSERVED_SLACK: usize = 1;
@@ -78,5 +88,11 @@ pub const FORGED_INTERVAL: Duration = Duration::from_secs(1);
 pub const FORGED_ALL_BURST: u64 = 64;
 /// See [`FORGED_ALL_BURST`].
 pub const FORGED_ALL_INTERVAL: Duration = Duration::from_millis(125);
+/// Checks of one message under different signatures; ours: a copy that a link has damaged does not hide a good one, and the
+/// tag, which a stranger cannot change, bounds what it can repeat.
+pub const FORGED_COPIES: u8 = 4;
+/// Messages whose signatures were wrong that are remembered, the latest ones; ours: two minutes of the checks that
+/// [`FORGED_ALL_INTERVAL`] allows.
+pub const FORGED_REMEMBERED: usize = 1024;
 /// Sources whose signatures are counted; ours.
 pub const SIGNATURE_SOURCES_MAX: usize = 1024;

@@ -318,7 +318,11 @@ impl Plan<'_> {
         if id == entities.manager {
             let host = Host::V6(self.addresses[id.index()].into(), None);
             let authorities = vec![Authority::plain(host)];
-            let config = lowmesh_group::Config { authorities, gate: entities.gate.clone() };
+            let config = lowmesh_group::Config {
+                authorities,
+                gate: entities.gate.clone(),
+                ..lowmesh_group::Config::published()
+            };
             let manager = Manager::new(config, entities.service, self.rng(id).fork());
             parts.push(Box::new(manager.expect("a manager without a state reads none")));
         }

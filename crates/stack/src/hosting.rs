@@ -210,7 +210,10 @@ impl Hosting {
             // to nothing is counted in the endpoint. A node has no pings of CoAP, and the ends of connections are orders.
             CoapOutput::Acknowledged { .. }
             | CoapOutput::Discarded { .. }
+            | CoapOutput::Fault { .. }
+            | CoapOutput::Refused { .. }
             | CoapOutput::Pong { .. }
+            | CoapOutput::SessionOver { .. }
             | CoapOutput::Close { .. } => None,
         };
         self.outbox.extend(note.map(Output::Driver));

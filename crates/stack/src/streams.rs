@@ -345,9 +345,12 @@ impl Streams {
                 if let Some(stream) = self.all.get(&peer) {
                     self.half_open.remove(&(stream.since, peer));
                 }
-                self.outbox.push(Output::Connected { peer });
+                // The place is free before the newcomer is announced: users of both count connections, too.
                 if let Some(surplus) = self.surplus(peer) {
                     self.input(now, surplus, Input::Abort);
+                }
+                if self.all.contains_key(&peer) {
+                    self.outbox.push(Output::Connected { peer });
                 }
             }
             Done::Data(octets) => self.outbox.push(Output::Octets { peer, octets }),
@@ -360,7 +363,8 @@ impl Streams {
                 self.remove(peer);
                 self.outbox.push(Output::Gone { peer, reason });
             }
-            // A CoAP connection whose peer has closed its half is of no use (RFC 8323 s5.5); `advance` closes ours.
+            // A peer that closes its half is not answered any more: `advance` closes ours. CoAP knows no half-closed
+            // connection; a peer that wants answers first sends Release (RFC 8323 s5.5).
             Done::Readable | Done::PeerClosed => {}
         }
     }

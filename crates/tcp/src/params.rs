@@ -11,12 +11,15 @@ pub const RTO_SPREAD_MIN: Duration = Duration::from_millis(200);
 pub const RTO_MAX: Duration = Duration::from_secs(120);
 /// The tick to which Linux rounds timers up with 250 ticks a second: 4 ms.
 pub const TICK: Duration = Duration::from_millis(4);
-/// Retransmission timeouts of one segment before the connection is given up: Linux (tcp_retries2), 15; RFC 9293
-/// s3.8.3 wants 100 s at least.
-pub const RETRIES_MAX: u32 = 15;
-/// Retransmissions of a SYN: Linux (tcp_syn_retries), 6.
-pub const SYN_RETRIES_MAX: u32 = 6;
-/// First timeouts of a SYN that do not back off: Linux 6.5 (tcp_syn_linear_timeouts), 4.
+/// RTO when data begins and the handshake gave no sample: RFC 6298 s5.7, 3 s.
+pub const RTO_FALLBACK: Duration = Duration::from_secs(3);
+/// Retransmission timeouts of one segment before the connection is given up (R2): Linux (tcp_retries2), 15; RFC 9293
+/// s3.8.3 wants 100 s at least (SHLD-11).
+pub const RETRIES: u8 = 15;
+/// Retransmissions of a SYN that back off: 7, so that an attempt ends after 251 s, and a listener waits 247 s. RFC 9293
+/// s3.8.3 wants 3 minutes at least (MUST-23); Linux (tcp_syn_retries) has 6, and ends after 131 s.
+pub const SYN_RETRIES: u8 = 7;
+/// Retransmissions of a SYN before these, which do not back off: Linux 6.5 (tcp_syn_linear_timeouts), 4.
 pub const SYN_LINEAR_TIMEOUTS: u32 = 4;
 /// Octets that a listener sends to an address that is not proven, for each octet from there: ours, 3 like
 /// RFC 9000 s8.1 for QUIC; no RFC bounds this for TCP. Beyond it no SYN with ACK leaves until the peer repeats its SYN.
@@ -31,8 +34,10 @@ pub const WINDOW_SEGMENTS_MAX: u32 = 4_096;
 pub const REORDERING: u32 = 3;
 /// Most that reordering is believed: Linux (tcp_max_reordering), 300 segments.
 pub const REORDERING_MAX: u32 = 300;
-/// MSS without the option: RFC 9293 s3.7.1, 536 octets.
-pub const MSS_DEFAULT: u16 = 536;
+/// MSS of a peer that announces none, over IPv6: RFC 9293 s3.7.1 (MUST-15) and Linux, 1,220 octets.
+pub const MSS_DEFAULT_V6: u16 = 1_220;
+/// The same over IPv4: 536 octets.
+pub const MSS_DEFAULT_V4: u16 = 536;
 /// Least MSS that a peer may announce: Linux (TCP_MIN_SND_MSS), 48 octets.
 pub const MSS_MIN: u16 = 48;
 /// Largest shift of the window: RFC 7323 s2.3, 14.

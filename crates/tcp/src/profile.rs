@@ -7,7 +7,8 @@ use lowmesh_units::Duration;
 
 use crate::params::{
     BUFFER_OCTETS, INITIAL_WINDOW_SEGMENTS, KEEP_ALIVE_IDLE, KEEP_ALIVE_INTERVAL,
-    KEEP_ALIVE_PROBES, LLN_BUFFER_OCTETS, LLN_MSS, MSS_MIN, WINDOW_SCALE_MAX,
+    KEEP_ALIVE_PROBES, LLN_BUFFER_OCTETS, LLN_MSS, MSS_DEFAULT_V6, MSS_MIN, RETRIES, SYN_RETRIES,
+    WINDOW_SCALE_MAX,
 };
 
 /// The settings of one end.
@@ -27,6 +28,14 @@ pub struct Profile {
     /// The largest segment that this end accepts and sends, in octets, with the timestamps option in it as RFC 6691
     /// counts. 256 for an MTU of 296 over IPv4.
     pub mss: u16,
+    /// The largest segment that is sent to a peer that announces none; it depends on the IP below (RFC 9293 MUST-15), see
+    /// [`params`](crate::params).
+    pub mss_default: u16,
+    /// Timeouts of a segment without an answer after which the connection is over (R2 of RFC 9293 s3.8.3).
+    pub retries: u8,
+    /// Retransmissions of a SYN that back off (R2 of a SYN). An active open sends four more before them, one a second; a
+    /// program that wants to give up sooner aborts.
+    pub syn_retries: u8,
     /// Octets that the application may have written and the peer not acknowledged.
     pub send_buffer_octets: u32,
     /// Octets that may have arrived and the application not read.
@@ -86,6 +95,9 @@ impl Profile {
         window: &newreno::ROW,
         initial_window_segments: INITIAL_WINDOW_SEGMENTS,
         mss: 1_440,
+        mss_default: MSS_DEFAULT_V6,
+        retries: RETRIES,
+        syn_retries: SYN_RETRIES,
         send_buffer_octets: BUFFER_OCTETS,
         receive_buffer_octets: BUFFER_OCTETS,
         receive_window_octets: BUFFER_OCTETS / 2,
@@ -125,6 +137,13 @@ impl Profile {
         if self.mss < MSS_MIN {
             return error("mss", self.mss.into(), "a segment has at least 48 octets");
         }
+        if self.mss_default < MSS_MIN {
+            return error(
+                "mss_default",
+                self.mss_default.into(),
+                "a segment has at least 48 octets",
+            );
+        }
         if self.initial_window_segments == 0 {
             return error("initial_window_segments", 0, "a window starts with at least 1 segment");
         }
@@ -160,6 +179,7 @@ mod tests {
         }
         let key = |profile: Profile| profile.check().map_err(|error| error.key);
         assert_eq!(key(Profile { mss: 47, ..Profile::LINUX }), Err("mss"));
+        assert_eq!(key(Profile { mss_default: 47, ..Profile::LINUX }), Err("mss_default"));
         let profile = Profile { initial_window_segments: 0, ..Profile::LINUX };
         assert_eq!(key(profile), Err("initial_window_segments"));
         let profile = Profile { receive_buffer_octets: 100, ..Profile::LINUX };

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use crate::params::OUT_OF_ORDER_MAX;
 
-/// A stretch of data behind a hole.
+/// A stretch of data behind a hole; empty for a lone FIN.
 #[derive(Clone, Debug)]
 struct Range {
     start: i64,
@@ -125,10 +125,12 @@ impl Receiver {
         let end = start + data.len() as i64;
         let mut arrival = Arrival::default();
         if end + i64::from(fin) <= self.next {
-            self.duplicate = (!data.is_empty()).then_some((start, end));
-            self.repeats += u64::from(!data.is_empty());
+            self.refuse(start, data.len(), fin);
             arrival.wants_ack_now = true;
             return arrival;
+        }
+        if let Some(known) = self.known_part(start, end + i64::from(fin)) {
+            self.duplicate = Some(known);
         }
         let had_holes = self.has_holes();
         if fin && end <= self.right_edge && self.fin.is_none() {
@@ -137,7 +139,8 @@ impl Receiver {
         // What lies outside of the window is cut off.
         let last = end.min(self.right_edge).min(self.fin.unwrap_or(i64::MAX));
         let first = start.max(self.next);
-        if first < last {
+        let is_lone_fin = data.is_empty() && first > self.next && self.fin == Some(first);
+        if first < last || is_lone_fin {
             let data = &data[(first - start) as usize..(last - start) as usize];
             if first == self.next {
                 self.append(data);
@@ -157,17 +160,42 @@ impl Receiver {
         arrival.wants_ack_now |= had_holes || self.has_holes() || first > last;
         arrival
     }
+    /// A segment that is not taken: the acknowledgement that answers it reports what had arrived of it.
+    pub(crate) fn refuse(&mut self, start: i64, octets: usize, fin: bool) {
+        let end = start + octets as i64 + i64::from(fin);
+        self.repeats += u64::from(octets > 0 && end <= self.next);
+        if start < self.next.min(end) {
+            self.duplicate = Some((start, end.min(self.next)));
+        }
+    }
+    /// RFC 2883 s4 and s4.2: the first stretch of a segment that had arrived before, all of it or a part.
+    fn known_part(&self, start: i64, end: i64) -> Option<(i64, i64)> {
+        if start < self.next {
+            return Some((start, end.min(self.next)));
+        }
+        let mut blocks = self.out_of_order.iter().map(|range| self.block(range));
+        let (left, right) = blocks.find(|(left, right)| *left < end && start < *right)?;
+        Some((left.max(start), right.min(end)))
+    }
+    /// The positions of a range, with the FIN behind it.
+    fn block(&self, range: &Range) -> (i64, i64) {
+        (range.start, range.end() + i64::from(self.fin == Some(range.end())))
+    }
     fn append(&mut self, data: &[u8]) {
         self.buffer.extend(data);
         self.next += data.len() as i64;
     }
-    /// Keeps data behind a hole, without what is there already.
+    /// Keeps data behind a hole, without what is there already. A FIN behind a hole is a range without data, or the end of
+    /// one with data.
     fn keep(&mut self, start: i64, data: &[u8]) {
         let end = start + data.len() as i64;
         let known = |range: &Range| range.start <= start && end <= range.end();
-        if self.out_of_order.iter().any(known) {
-            self.duplicate = Some((start, end));
-            self.repeats += 1;
+        if let Some(range) = self.out_of_order.iter().find(|range| known(range)) {
+            // RFC 2883 s4, rule 3: the range that holds a duplicate is named next.
+            let start = range.start;
+            self.recent.retain(|recent| *recent != start);
+            self.recent.insert(0, start);
+            self.repeats += u64::from(!data.is_empty());
             return;
         }
         let mut merged = Range { start, data: data.to_vec() };
@@ -208,7 +236,7 @@ impl Receiver {
     pub(crate) fn blocks(&self) -> impl Iterator<Item = (i64, i64)> + '_ {
         let ranges = self.recent.iter().filter_map(|start| {
             let range = self.out_of_order.iter().find(|range| range.start == *start)?;
-            Some((range.start, range.end()))
+            Some(self.block(range))
         });
         self.duplicate.into_iter().chain(ranges)
     }
@@ -265,19 +293,51 @@ mod tests {
         assert_eq!(receiver.blocks().collect::<Vec<_>>(), [(1, 4)]);
         receiver.on_acknowledged();
         assert_eq!(receiver.blocks().count(), 0);
-        // Behind a hole, too; a segment with something new is none.
+        // Behind a hole, too; the range that holds it follows.
         receiver.accept(8, b"hij", false);
+        receiver.accept(20, b"t", false);
         receiver.accept(8, b"hi", false);
-        receiver.accept(8, b"hijk", false);
+        assert_eq!(receiver.blocks().collect::<Vec<_>>(), [(8, 10), (8, 11), (20, 21)]);
         assert_eq!(receiver.repeats(), 2);
+    }
+
+    #[test]
+    fn of_a_segment_with_old_and_new_octets_the_first_old_stretch_is_reported() {
+        let mut receiver = receiver();
+        receiver.accept(1, b"abc", false);
+        receiver.accept(2, b"bcdef", false);
+        assert_eq!(receiver.blocks().collect::<Vec<_>>(), [(2, 4)]);
+        receiver.on_acknowledged();
+        // Two ranges and the octets around them in one segment.
+        receiver.accept(10, b"jk", false);
+        receiver.accept(14, b"no", false);
+        receiver.accept(9, b"ijklmnop", false);
+        assert_eq!(receiver.blocks().collect::<Vec<_>>(), [(10, 12), (9, 17)]);
+        assert_eq!((receiver.repeats(), receiver.read(100)), (0, b"abcdef".to_vec()));
     }
 
     #[test]
     fn a_fin_counts_when_everything_before_it_came() {
         let mut receiver = receiver();
         assert!(!receiver.accept(4, b"d", true).finishes);
+        // RFC 2018: its number is in the block.
+        assert_eq!(receiver.blocks().collect::<Vec<_>>(), [(4, 6)]);
         assert!(receiver.accept(1, b"abc", false).finishes);
         assert_eq!(receiver.next(), 6);
+    }
+
+    #[test]
+    fn a_fin_without_data_behind_a_hole_is_a_range_of_its_own() {
+        let mut receiver = receiver();
+        for _ in 0..2 {
+            assert!(receiver.accept(4, b"", true).wants_ack_now);
+        }
+        assert_eq!(receiver.blocks().collect::<Vec<_>>(), [(4, 5), (4, 5)]);
+        receiver.accept(3, b"c", false);
+        receiver.on_acknowledged();
+        assert_eq!(receiver.blocks().collect::<Vec<_>>(), [(3, 5)]);
+        assert!(receiver.accept(1, b"ab", false).finishes);
+        assert_eq!((receiver.next(), receiver.repeats()), (5, 0));
     }
 
     #[test]

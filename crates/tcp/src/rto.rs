@@ -3,7 +3,7 @@
 
 use lowmesh_units::Duration;
 
-use crate::params::{RTO_INITIAL, RTO_MAX, RTO_SPREAD_MIN, TICK};
+use crate::params::{RTO_FALLBACK, RTO_INITIAL, RTO_MAX, RTO_SPREAD_MIN, TICK};
 
 /// The estimator of one connection. SRTT is kept in eighths and deviations in quarters of a microsecond.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +58,10 @@ impl Estimator {
         self.rto = rounded(Duration::from_micros(rto as u64)).min(RTO_MAX);
         // RFC 6298 s5.7 and Karn: only a valid sample ends the back-off.
         self.backoff = 0;
+    }
+    /// The handshake is over without a sample, because its SYN was sent again (RFC 6298 s5.7).
+    pub const fn fall_back(&mut self) {
+        self.rto = RTO_FALLBACK;
     }
     fn update(&mut self, rtt: i64) {
         let error = rtt - self.srtt_eighths / 8;
@@ -136,6 +140,15 @@ mod tests {
         estimator.sample(us(600_000), 2, 3);
         assert_eq!(estimator.backoff(), 0);
         assert!(estimator.rto() < Duration::from_secs(2));
+    }
+
+    #[test]
+    fn without_a_sample_of_the_handshake_data_waits_three_seconds() {
+        let mut estimator = Estimator::new();
+        estimator.fall_back();
+        assert_eq!((estimator.rto(), estimator.srtt()), (RTO_FALLBACK, None));
+        estimator.sample(us(10_000), 1, 1);
+        assert_eq!(estimator.rto(), Duration::from_millis(212));
     }
 
     #[test]

@@ -63,19 +63,45 @@ pub enum Purpose {
 }
 
 /// A sequence of random numbers.
-#[derive(Debug)]
-pub struct Rng(ChaCha8Rng);
+pub struct Rng(ChaCha8Rng, Strength);
+
+/// From how many bits a stream grows, and each of its forks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Strength {
+    /// A seed of 64 bits, which repeats a run.
+    Seed,
+    /// A key of 256 bits, which nobody can guess.
+    Key,
+}
+
+impl core::fmt::Debug for Rng {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Rng(secret)")
+    }
+}
 
 impl Rng {
     /// The stream of (`seed`, `node`, `purpose`).
     pub fn stream(seed: Seed, node: NodeId, purpose: Purpose) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed.0);
         rng.set_stream(u64::from(node.0) << 8 | purpose as u64);
-        Self(rng)
+        Self(rng, Strength::Seed)
     }
-    /// A stream of its own, seeded by a draw of this one: for a part that a machine hands out.
+    /// A stream that nobody can foresee without the key: for secrets of programs on networks.
+    pub fn keyed(key: [u8; 32]) -> Self {
+        Self(ChaCha8Rng::from_seed(key), Strength::Key)
+    }
+    /// A stream of its own, seeded by a draw of this one: for a part that a machine hands out. It grows from as many
+    /// bits as this one.
     pub fn fork(&mut self) -> Self {
-        Self(ChaCha8Rng::seed_from_u64(self.next_u64()))
+        match self.1 {
+            Strength::Seed => Self(ChaCha8Rng::seed_from_u64(self.next_u64()), self.1),
+            Strength::Key => {
+                let mut key = [0; 32];
+                self.fill(&mut key);
+                Self::keyed(key)
+            }
+        }
     }
     /// A number of 32 bits.
     pub fn next_u32(&mut self) -> u32 {

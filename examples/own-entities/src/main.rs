@@ -10,7 +10,7 @@ use lowmesh_group::store::Memory;
 use lowmesh_group::{Config, Manager};
 use lowmesh_net::client::Client;
 use lowmesh_net::clock::{Clock, fresh_rng};
-use lowmesh_gateway::entities;
+use lowmesh_gateway::entities::{self, Setup};
 use lowmesh_net::server::{Handler, Limits, Server};
 use lowmesh_wire::coap::{Code, ContentFormat};
 
@@ -33,7 +33,8 @@ fn manager() -> Result<SocketAddr, Box<dyn Error>> {
     let store = Box::new(Memory::default());
     let manager = Manager::open(Config::default(), store, fresh_rng(), clock.now())?;
     let members = Client::builder().build()?;
-    tokio::spawn(entities::serve(&mut server, manager, members, clock));
+    let (managing, _status) = entities::serve(&mut server, manager, members, Setup::new(clock));
+    tokio::spawn(managing);
     let address = server.listen_udp("127.0.0.1:0".parse()?)?;
     tokio::spawn(server.run(std::future::pending()));
     Ok(address)

@@ -188,7 +188,7 @@ pub const STAGES: &[Stage] = &[
         proves: "device crates compile for a Cortex-M4",
         args: &["no-std"],
         when: When::Reached(Reach {
-            crates: &["group", "stack", "wired"],
+            crates: &["group", "shares", "stack", "wired"],
             paths: &["xtask/src/tidy/direction.rs"],
         }),
         needs: Needs::Build,

@@ -43,7 +43,7 @@ fn ask(stage: &Stage<'_>) -> Result<Vec<Port>> {
         }
         members.push(Peer::start_until(link.on(host, binary, &args), "Ctrl-C")?);
     }
-    let args = ["groups", "serve", "-a", MANAGER, "--interface", "eth0"];
+    let args = ["groups", "serve", "-a", MANAGER, "--open", "--interface", "eth0"];
     let _manager = Peer::start_until(link.on("manager", binary, &args), "Ctrl-C")?;
     let groups = |verb: &[&str]| {
         let manager = format!("[{MANAGER}]");

@@ -53,7 +53,9 @@ fn ask(stage: &Stage<'_>, python: &Path) -> Result<Vec<Port>> {
         format!("coap://{HOST}:{port}/count"),
     );
     let long = material.path("body");
-    for (mode, extra) in [("group", &[][..]), ("pairwise", &["--to-member", MEMBERS[1]])] {
+    for (mode, extra) in
+        [("group", &["--group-mode"][..]), ("pairwise", &["--to-member", MEMBERS[1]])]
+    {
         let ask = |what: &str, args: &[&str], wants: &Wants<'_>| {
             let title = format!("lowmesh asks aiocoap with Group OSCORE in {mode} mode: {what}");
             let protected = ["--group-oscore", &asker, "-B", "20"];

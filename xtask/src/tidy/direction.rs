@@ -8,7 +8,7 @@ use crate::metadata::{Dependency, Package};
 const FLOORS: &[&[&str]] = &[
     &["units"],
     &["registry"],
-    &["machine", "wire", "trickle", "congestion", "reassembly"],
+    &["machine", "wire", "trickle", "congestion", "reassembly", "shares"],
     &["wired"],
     PROTOCOLS,
     &["stack"],

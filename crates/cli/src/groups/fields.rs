@@ -4,6 +4,8 @@ use lowmesh_group::profile::{Communication, MessageType, Operation};
 use lowmesh_units::Duration;
 use serde_json::{Map, Value};
 
+use crate::duration;
+
 /// Fields that a profile has, and that a query can replace.
 #[derive(Debug, clap::Args)]
 #[group(id = "fields")]
@@ -20,6 +22,9 @@ pub struct Fields {
     /// Time between the requests to two members, up to 60s
     #[arg(long, value_name = "TIME")]
     delay: Option<Duration>,
+    /// Time limit of a query, up to 247s; a member that has not answered by then has failed
+    #[arg(long, value_name = "TIME", value_parser = duration::positive)]
+    deadline: Option<Duration>,
 }
 
 fn operations() -> [&'static str; 4] {
@@ -51,7 +56,8 @@ impl Fields {
         let enr = self.enr.as_ref().map(|enr| ("enr", Value::from(enr.as_str())));
         let emt = self.emt.as_ref().map(|emt| ("emt", Value::from(emt.as_str())));
         let delay = self.delay.map(|delay| ("delay", Value::from(delay.as_millis())));
-        [eo, enr, emt, delay].into_iter().flatten()
+        let deadline = self.deadline.map(|one| ("deadline", Value::from(one.as_millis())));
+        [eo, enr, emt, delay, deadline].into_iter().flatten()
     }
     /// The fields as a document begins.
     pub fn document(&self) -> Map<String, Value> {
@@ -89,11 +95,25 @@ mod tests {
 
     #[test]
     fn flags_become_fields_of_a_document_and_arguments_of_a_query() {
-        let given = ["--eo", "avg,max", "--enr", "2", "--emt", "non", "--delay", "0.1s"];
+        let given = [
+            "--eo",
+            "avg,max",
+            "--enr",
+            "2",
+            "--emt",
+            "non",
+            "--delay",
+            "0.1s",
+            "--deadline",
+            "5s",
+        ];
         let fields = fields(&given).expect("possible values");
-        let document = r#"{"delay":100,"emt":"non","enr":"2","eo":["avg","max"]}"#;
+        let document = r#"{"deadline":5000,"delay":100,"emt":"non","enr":"2","eo":["avg","max"]}"#;
         assert_eq!(Value::from(fields.document()).to_string(), document);
-        assert_eq!(fields.query(), ["eo=avg,max", "enr=2", "emt=non", "delay=100"]);
+        assert_eq!(
+            fields.query(),
+            ["eo=avg,max", "enr=2", "emt=non", "delay=100", "deadline=5000"]
+        );
     }
 
     #[test]

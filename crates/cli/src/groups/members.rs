@@ -11,11 +11,12 @@ use crate::failure::Failure;
 /// The profile of an entity, and its members.
 pub struct Entity {
     profile: Map<String, Value>,
+    /// Each with its state.
     members: Vec<(String, String)>,
 }
 
 /// The fields of a profile, in the order in which people read them.
-const ORDER: [&str; 7] = ["name", "ect", "emt", "enr", "eo", "delay", "mcastURI"];
+const ORDER: [&str; 8] = ["name", "ect", "emt", "enr", "eo", "delay", "deadline", "mcastURI"];
 
 impl Entity {
     /// Asks the manager for it.
@@ -24,10 +25,26 @@ impl Entity {
         let standing = manager.text(&[name, "members"], ContentFormat::TEXT_PLAIN).await?;
         Ok(Self { profile, members: members(&standing) })
     }
+    /// The same without what the manager says about the answers of nodes: those of a new entity are new too.
+    pub fn without_health(mut self) -> Self {
+        for (_, state) in &mut self.members {
+            if let Some((before, _)) = state.rsplit_once("; ") {
+                *state = before.to_owned();
+            }
+        }
+        self
+    }
     /// Writes it: the fields, and a line for each member.
     pub fn show(&self, json: bool, out: &mut impl Write) -> Result<(), Failure> {
         if json {
-            let member = |(uri, state): &(String, String)| json!({"uri": uri, "state": state});
+            let member = |(uri, state): &(String, String)| {
+                // The manager says behind a semicolon whether the node answers.
+                let (state, health) = match state.rsplit_once("; ") {
+                    Some((state, health)) => (state, Some(health)),
+                    None => (state.as_str(), None),
+                };
+                json!({"uri": uri, "state": state, "health": health})
+            };
             let mut object = self.profile.clone();
             object.remove("er");
             object.insert("schema".to_owned(), json!(1));
@@ -74,7 +91,7 @@ fn plain(key: &str, value: &Value) -> String {
     match value {
         Value::String(text) => text.replace(char::is_control, "\u{fffd}"),
         Value::Array(list) => list.iter().map(|one| plain(key, one)).collect::<Vec<_>>().join(" "),
-        number if key == "delay" => format!("{number} ms"),
+        number if matches!(key, "delay" | "deadline") => format!("{number} ms"),
         other => other.to_string(),
     }
 }
@@ -88,16 +105,19 @@ mod tests {
         let profile =
             json!({"name": "room", "eo": ["avg", "lst"], "enr": "all", "delay": 100, "er": ["x"]});
         let Value::Object(profile) = profile else { panic!("an object") };
-        let members = members("coap://[::1]/t joined\n/e/hall failed(5.04 silent)\n");
+        let members =
+            members("coap://[::1]/t joined; answered 3 s ago\n/e/hall failed(5.04 silent)\n");
         let (entity, mut text) = (Entity { profile, members }, Vec::new());
         entity.show(false, &mut text).expect("written");
         let expected = "name      room\nenr       all\neo        avg lst\ndelay     100 ms\n\
-            coap://[::1]/t  joined\n/e/hall         failed(5.04 silent)\n";
+            coap://[::1]/t  joined; answered 3 s ago\n/e/hall         failed(5.04 silent)\n";
         assert_eq!(String::from_utf8(text).expect("text"), expected);
         let mut object = Vec::new();
         entity.show(true, &mut object).expect("written");
         let object: Value = serde_json::from_slice(&object).expect("JSON");
         assert_eq!(object["members"][1]["state"], "failed(5.04 silent)");
+        assert_eq!(object["members"][0]["state"], "joined");
+        assert_eq!(object["members"][0]["health"], "answered 3 s ago");
         assert_eq!(object.get("er"), None);
     }
 }

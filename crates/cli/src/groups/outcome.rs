@@ -1,7 +1,7 @@
 //! The result of a query, read from its SenML: a line for each member, with its code and its value or reason.
 //!
 //! ```text
-//!   NAME          a value                       NAME/code    the code of a member, without a value or with a failure
+//!   NAME          a value, perhaps with a time   NAME/code    the code of a member, without a value or with a failure
 //!                                               NAME/reason  why the member failed
 //! ```
 
@@ -23,6 +23,8 @@ pub struct Line {
     code: String,
     value: Option<Value>,
     unit: Option<String>,
+    /// Seconds since 1970, or from now.
+    time: Option<f64>,
     reason: Option<String>,
 }
 
@@ -66,11 +68,10 @@ impl Outcome {
     fn members(&self) -> impl Iterator<Item = &Line> {
         self.lines.iter().filter(|line| !self.is_combined(line))
     }
-    /// Whether a line is the value of the whole entity: members that are in it have no value of their own.
+    /// Whether a line is a value of the whole entity: members that are in it have no value of their own.
     fn is_combined(&self, line: &Line) -> bool {
-        let first = self.lines.first().is_some_and(|first| first.name == line.name);
         let without = |line: &Line| line.value.is_none() && line.reason.is_none();
-        first && line.value.is_some() && self.lines.iter().any(without)
+        line.value.is_some() && self.lines.iter().any(without)
     }
     fn table(&self) -> Table {
         let mut table = Table::new();
@@ -81,7 +82,12 @@ impl Outcome {
         table
     }
     fn object(&self, name: &str) -> serde_json::Value {
-        let combined = self.lines.iter().find(|line| self.is_combined(line));
+        let all: Vec<&Line> = self.lines.iter().filter(|line| self.is_combined(line)).collect();
+        // Several quantities have a value each, and no common one.
+        let (combined, values) = match &all[..] {
+            [only] => (Some(*only), Vec::new()),
+            several => (None, several.iter().map(|line| line.object()).collect()),
+        };
         let members: Vec<_> = self.members().map(Line::object).collect();
         json!({
             "schema": 1,
@@ -89,6 +95,7 @@ impl Outcome {
             "code": self.code,
             "value": combined.and_then(Line::number),
             "unit": combined.and_then(|line| line.unit.as_deref()),
+            "values": values,
             "failed": self.failed(),
             "members": members,
         })
@@ -114,10 +121,9 @@ impl Line {
             (None, Some(Value::Boolean(one))) => one.to_string(),
             (None, Some(Value::Data(data))) => hex(data),
         };
-        match &self.unit {
-            Some(unit) => format!("{value} {}", visible(unit)),
-            None => value,
-        }
+        let unit = self.unit.as_ref().map(|unit| format!(" {}", visible(unit)));
+        let time = self.time.map(|time| format!(" t={time}"));
+        value + &unit.unwrap_or_default() + &time.unwrap_or_default()
     }
     fn object(&self) -> serde_json::Value {
         json!({
@@ -125,6 +131,7 @@ impl Line {
             "code": self.code,
             "value": self.number(),
             "unit": self.unit,
+            "time": self.time,
             "reason": self.reason,
         })
     }
@@ -151,10 +158,11 @@ fn lines(code: &str, measurements: Vec<Measurement>) -> Vec<Line> {
         let of_code = one.name.strip_suffix("/code").zip(text.filter(|text| is_code(text)));
         lines.push(if let Some((name, code)) = of_code {
             let (name, code) = (name.to_owned(), code.to_owned());
-            Line { name, code, value: None, unit: None, reason: None }
+            Line { name, code, value: None, unit: None, time: None, reason: None }
         } else {
             let (name, value, unit) = (visible(&one.name), one.value, one.unit);
-            Line { name, code: code.to_owned(), value, unit, reason: None }
+            let time = (one.time != 0.0).then_some(one.time);
+            Line { name, code: code.to_owned(), value, unit, time, reason: None }
         });
     }
     lines
@@ -204,6 +212,25 @@ mod tests {
         let object = outcome.object("room");
         assert_eq!((&object["value"], &object["failed"]), (&json!(20.0), &json!(1)));
         assert_eq!(object["members"][1]["reason"], "silent");
+    }
+
+    #[test]
+    fn each_quantity_stands_before_the_members() {
+        let outcome = outcome(
+            r#"[{"n":"e/s/avg/temp","u":"Cel","v":20},{"n":"e/s/avg/hum","v":50},{"n":"a/t/code","vs":"2.05"}]"#,
+        );
+        let (lines, ended) = shown(&outcome);
+        assert_eq!(lines[1..], ["e/s/avg/temp 2.05 20 Cel", "e/s/avg/hum 2.05 50", "a/t 2.05"]);
+        assert!(ended.is_ok());
+        let object = outcome.object("s");
+        assert_eq!((&object["value"], &object["values"][1]["value"]), (&json!(null), &json!(50.0)));
+        assert_eq!(object["members"].as_array().map(Vec::len), Some(1));
+    }
+
+    #[test]
+    fn a_reading_shows_its_time() {
+        let outcome = outcome(r#"[{"n":"a/t","v":20,"t":-60},{"n":"b/t","u":"Cel","v":21}]"#);
+        assert_eq!(shown(&outcome).0[1..], ["a/t 2.05 20 t=-60", "b/t 2.05 21 Cel"]);
     }
 
     #[test]

@@ -3,23 +3,28 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
-use lowmesh_gateway::entities::{self, FileStore};
+use lowmesh_gateway::entities::{self, FileStore, Proof, Setup};
+use lowmesh_group::params::{GROUP_WAIT, SECURED_GROUP_WAIT};
 use lowmesh_group::store::{Memory, Store};
-use lowmesh_group::{Authority, Config, Manager};
+use lowmesh_group::{Authority, Config, Manager, Prefix};
 use lowmesh_net::client::Client;
 use lowmesh_net::clock::{Clock, fresh_rng};
 use lowmesh_net::multicast::Interface;
-use lowmesh_net::oscore::Contexts;
-use lowmesh_net::server::Server;
+use lowmesh_net::oscore::{Contexts, ToOne};
+use lowmesh_net::server::{Limits, Server};
 use lowmesh_wire::coap::uri::{Host, Scheme};
 
 use crate::bounds;
-use crate::channel::{interface, secret, trusted, uri, wait};
+use crate::channel::{interface, trusted, uri, wait};
 use crate::console::say;
+use crate::descriptors;
 use crate::failure::Failure;
+use crate::key;
 use crate::place;
 use crate::ports::{self, Reach};
 use crate::rows;
+use crate::secret_file;
+use crate::serve::GRACE;
 
 /// Run the Entity Manager, which combines the responses of the members of an entity into one
 #[derive(Debug, clap::Args)]
@@ -51,6 +56,19 @@ pub struct Args {
     /// Member of a group for Group OSCORE, which protects all requests to members; not the file of --group-oscore
     #[arg(long, value_name = "FILE")]
     member_group_oscore: Option<PathBuf>,
+    /// Protect requests to one member in group mode: an attacker can send them on to other members, which accept them too
+    #[arg(long, requires = "member_group_oscore")]
+    member_group_mode: bool,
+    /// Addresses that members may have, such as fd00:1::/64 (repeatable); any by default
+    #[arg(long, value_name = "PREFIX")]
+    allow_member: Vec<Prefix>,
+    /// Serve clients without keys at addresses beyond loopback: anyone there can use and change all entities
+    #[arg(long)]
+    open: bool,
+    /// Ask members for clients that have not proven their address, for clients without Echo: a forged datagram then makes
+    /// the manager send requests to all members of an entity
+    #[arg(long)]
+    no_echo: bool,
     #[command(flatten)]
     ports: ports::Args,
     #[command(flatten)]
@@ -63,21 +81,48 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 }
 
 async fn serve(args: &Args) -> Result<(), Failure> {
-    let mut server = Server::new(args.bounds.limits()?).map_err(Failure::own)?;
+    let limits = Limits { grace: GRACE, ..args.bounds.limits()? };
+    let mut server = Server::new(descriptors::provide(limits)).map_err(Failure::own)?;
     let (store, client) = (store(args)?, client(args)?);
+    if !args.open {
+        ports::refuse_strangers(&args.ports)?;
+    }
     ports::listen(&args.ports, &mut server, Reach::Loopback).await?;
+    let proof = if args.no_echo { Proof::Unneeded } else { Proof::Needed };
     let clock = Clock::start();
-    let config = Config { authorities: authorities(args, &server)?, gate: rows::gate(&args.gate)? };
+    let (authorities, gate) = (authorities(args, &server)?, rows::gate(&args.gate)?);
+    // Members with Group OSCORE take longer to answer.
+    let is_secured = args.member_group_oscore.is_some();
+    let group_wait = if is_secured { SECURED_GROUP_WAIT } else { GROUP_WAIT };
+    let config = Config {
+        authorities,
+        gate,
+        group_wait,
+        allowed: args.allow_member.clone(),
+        ..Config::default()
+    };
     let manager = Manager::open(config, store, fresh_rng(), clock.now());
     let manager = manager.map_err(|error| unusable(&error))?;
     if let Some(file) = &args.state {
         say!("{} entities in {}", manager.names().count(), file.display());
     }
-    let managing = entities::serve(&mut server, manager, client.clone(), clock);
-    // The manager ends when the server has gone.
-    let (ended, ()) = tokio::join!(ports::run(&args.ports, server), managing);
-    client.close().await?;
-    ended
+    let setup = Setup { clock, proof, tell: Box::new(|line| say!("{line}")) };
+    let (managing, status) = entities::serve(&mut server, manager, client.clone(), setup);
+    let ended = {
+        let metrics = move || {
+            let status = status.clone();
+            async move { status.text().await }
+        };
+        let running = ports::run_with(&args.ports, server, metrics);
+        tokio::pin!(running, managing);
+        // The manager ends with the server, and its requests with it: queries that are still open do not delay the end.
+        tokio::select! {
+            ended = &mut running => ended,
+            () = &mut managing => running.await,
+        }
+    };
+    let closed = tokio::time::timeout(GRACE, client.close()).await.unwrap_or(Ok(()));
+    closed.map_err(Failure::own).and(ended)
 }
 
 fn store(args: &Args) -> Result<Box<dyn Store>, Failure> {
@@ -96,15 +141,25 @@ fn unusable(error: &lowmesh_group::store::StoreError) -> Failure {
 fn client(args: &Args) -> Result<Client, Failure> {
     let mut builder = Client::builder().datagrams(args.bounds.datagrams()?);
     if let (Some(key), Some(identity)) = (&args.member_psk, &args.member_identity) {
-        builder = builder.key(identity.as_bytes(), &secret(key)?);
+        builder = builder.key(identity.as_bytes(), &key::secret(key)?);
     }
     if let Some(file) = &args.cafile {
         builder = builder.trust(trusted(file)?);
     }
     if let Some(file) = &args.member_group_oscore {
         let contexts = Contexts::default();
-        let group = contexts.add_group(file)?;
-        builder = builder.protect_with_group(contexts, group, None);
+        secret_file::look_at(file);
+        let group = contexts.add_group_in(file, args.ports.oscore_state())?;
+        // RFC 10021 s14.9: what is for one member is protected for one, unless the user says otherwise.
+        let to_one = if args.member_group_mode { ToOne::GroupMode } else { ToOne::Answered };
+        let others = contexts.members(group).len();
+        if to_one == ToOne::Answered && others > 1 {
+            let message = format!(
+                "the group has {others} other members, and which one is at which address is not known"
+            );
+            return Err(Failure::usage(message, "--member-group-mode lets any of them accept it"));
+        }
+        builder = builder.protect_with_group(contexts, group, to_one);
     }
     if args.interface.is_some() || args.hops.is_some() {
         builder = builder.groups(args.interface.unwrap_or_default(), args.hops.unwrap_or(1));

@@ -3,7 +3,6 @@
 use std::io::Write;
 
 use comfy_table::{Table, presets};
-use lowmesh_units::Duration;
 use lowmesh_wire::coap::{Code, ContentFormat};
 use lowmesh_wire::link_format::links;
 use serde_json::{Value, json};
@@ -13,7 +12,6 @@ use super::fields::{Fields, communications};
 use super::members::{Entity, members, profile, table};
 use super::outcome::Outcome;
 use crate::body::format;
-use crate::duration;
 use crate::failure::Failure;
 use crate::template::decoded;
 
@@ -28,6 +26,9 @@ pub struct Create {
     /// How the Entity Manager reaches members: one by one, or with one request to a group that they join
     #[arg(long, value_name = "KIND", value_parser = communications())]
     ect: Option<String>,
+    /// Take members in that do not answer the check
+    #[arg(long)]
+    allow_missing: bool,
     /// Scope of the address of the group: 3 to 5, or e (global)
     #[arg(long, value_name = "SCOPE", value_parser = ["3", "4", "5", "e"])]
     scope: Option<String>,
@@ -70,9 +71,6 @@ pub struct Query {
     /// Format of the payload: a number, a media type, or a name such as json
     #[arg(short = 't', long, value_name = "FORMAT", value_parser = format)]
     content_format: Option<ContentFormat>,
-    /// Time limit of the query; a member that has not answered by then has failed
-    #[arg(long, value_name = "TIME", value_parser = duration::positive)]
-    deadline: Option<Duration>,
     #[command(flatten)]
     fields: Fields,
     #[command(flatten)]
@@ -90,6 +88,9 @@ pub struct Update {
     /// Member to remove (repeatable)
     #[arg(long, value_name = "MEMBER")]
     remove: Vec<String>,
+    /// Take members in that do not answer the check
+    #[arg(long)]
+    allow_missing: bool,
     #[command(flatten)]
     fields: Fields,
     #[command(flatten)]
@@ -110,13 +111,16 @@ pub fn create(args: &Create, out: &mut impl Write) -> Result<(), Failure> {
     let mut document = args.fields.document();
     document.insert("name".to_owned(), json!(args.name));
     document.insert("er".to_owned(), json!(args.members));
+    if args.allow_missing {
+        document.insert("missing".to_owned(), json!("allow"));
+    }
     let fixed = [("ect", &args.ect), ("scope", &args.scope)];
     for (key, value) in fixed.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?))) {
         document.insert(key.to_owned(), json!(value));
     }
     let entity = args.access.talk(async |manager| {
         manager.ask(&[], Question::json(Code::POST, &document.into())).await?;
-        Entity::ask(manager, &args.name).await
+        Ok(Entity::ask(manager, &args.name).await?.without_health())
     })?;
     entity.show(args.access.json, out)
 }
@@ -161,7 +165,6 @@ pub fn show(args: &Show, out: &mut impl Write) -> Result<(), Failure> {
 pub fn query(args: &Query, out: &mut impl Write) -> Result<(), Failure> {
     let mut arguments = args.fields.query();
     arguments.extend(args.only.iter().map(|member| format!("er={member}")));
-    arguments.extend(args.deadline.map(|deadline| format!("deadline={}", deadline.as_millis())));
     let (method, payload) = match (&args.put, &args.post) {
         (Some(text), _) => (Code::PUT, decoded("--put ", text)?),
         (None, Some(text)) => (Code::POST, decoded("--post ", text)?),
@@ -183,9 +186,12 @@ pub fn update(args: &Update, out: &mut impl Write) -> Result<(), Failure> {
             let now = profile(manager, &args.name).await?;
             document.insert("er".to_owned(), json!(changed(args, &now)?));
         }
+        if args.allow_missing {
+            document.insert("missing".to_owned(), json!("allow"));
+        }
         let question = Question::json(Code::IPATCH, &document.into());
         manager.ask(&[&args.name, "profile"], question).await?;
-        Entity::ask(manager, &args.name).await
+        Ok(Entity::ask(manager, &args.name).await?.without_health())
     })?;
     entity.show(args.access.json, out)
 }

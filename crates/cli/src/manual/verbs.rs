@@ -158,14 +158,14 @@ pub const PAGES: &[Page] = &[
         verb: "groups serve",
         notes: &[
             ENTITIES,
-            "Any client can make the Entity Manager send requests to any device. So it listens on loopback unless --address is given; with --psk or -E it accepts requests of known clients only.",
+            "Any client can make the Entity Manager send requests to any device. So it listens on loopback, and at other addresses only with --oscore-only, which refuses clients without a key, or with --open. A client must also prove its address, with an Echo option or a connection, before the Entity Manager asks members for it.",
             "The Entity Manager stores a change in the file of --state before it sends a message about it. After a restart it removes memberships that were not complete.",
         ],
         examples: &[
             example("Run the Entity Manager", "lowmesh groups serve --state groups.state"),
             example(
                 "Run it for a network, with multicast over two hops",
-                "lowmesh groups serve --address :: --interface eth0 --hops 2",
+                "lowmesh groups serve --address :: --open --interface eth0 --hops 2",
             ),
         ],
         exits: LOCAL,
@@ -332,7 +332,7 @@ pub const PAGES: &[Page] = &[
     Page {
         verb: "serve",
         notes: &[
-            "--port serves coap and coap+tcp. The next port serves coaps (with --psk) and coaps+tcp (with --cert). --ws-port serves coap+ws, or coaps+ws with --cert. Ctrl-C ends the server after the requests in progress.",
+            "--port serves coap and coap+tcp. The next port serves coaps (with --psk) and coaps+tcp (with --cert). --ws-port serves coap+ws, or coaps+ws with --cert, to programs and to the web pages of --ws-origin. Ctrl-C ends the server after the requests in progress.",
         ],
         examples: &[
             example("Serve resources to try a client with", "lowmesh serve --demo"),

@@ -12,6 +12,7 @@ mod list;
 mod place;
 mod places;
 mod store;
+mod usage;
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -29,6 +30,8 @@ use self::list::List;
 use self::place::{Found, Place, Root, tag};
 use self::places::Places;
 use self::store::{Serial, Unfinished};
+use self::usage::Room;
+pub use self::usage::Usage;
 use super::reply::{Document, code, error, lock, unavailable};
 use crate::failure::Failure;
 
@@ -62,6 +65,8 @@ pub struct Access {
     pub groups: bool,
     /// Also write and delete them with group requests, if they are writable.
     pub groups_write: bool,
+    /// How many files there may be, and how many octets, once clients write.
+    pub max: Usage,
 }
 
 /// Puts the files of a folder into a server.
@@ -71,11 +76,14 @@ pub fn resources(server: &mut Server, folder: &Path, access: Access) -> Result<(
     let root = Arc::new(Root::open(folder).map_err(refused)?);
     // A folder that cannot be read is better found now than at the first request.
     fs::read_dir(folder).map_err(refused)?;
-    if access.writable {
+    let room = if access.writable {
         list::clean(&root);
-    }
+        Room::of(folder, access.max)
+    } else {
+        Room::of(Path::new(""), access.max)
+    };
     let (list, changes) = (Arc::default(), server.changes());
-    let (places, writing, serial) = (Places::default(), Mutex::default(), Serial::default());
+    let (places, writing, serial) = (Places::default(), Mutex::new(room), Serial::default());
     let groups_write = access.groups_write;
     let folder = Arc::new(Folder { root, list, changes, places, writing, serial, groups_write });
     let listed = folder.clone();
@@ -98,7 +106,7 @@ struct Folder {
     changes: Changes,
     places: Places,
     /// One file takes the place of another at a time, so that conditions hold while it does.
-    writing: Mutex<()>,
+    writing: Mutex<Room>,
     serial: Serial,
     groups_write: bool,
 }
@@ -121,7 +129,7 @@ impl Folder {
         request: Request,
         answer: impl FnOnce(&Request) -> ResponseTemplate + Send + 'static,
     ) -> ResponseTemplate {
-        let source = Source::of(request.peer.address);
+        let source = Source::of(request.peer.address.ip());
         match self.places.work(source, move || answer(&request)).await {
             Ok(Some(response)) => response,
             Ok(None) => unavailable("too many files are being read and written", 1),
@@ -162,16 +170,27 @@ impl Folder {
             Found::File(about) => Some(about),
             _ => None,
         };
+        let (len, no_room) = (request.payload().len() as u64, || {
+            error(Code::INTERNAL_SERVER_ERROR, "the folder has no room for the file")
+        });
+        if !lock(&self.writing).admits(old.size(), len) {
+            return Ok(no_room());
+        }
         let unfinished = Unfinished::write(&place, request.payload(), about, &self.serial)?;
         let state = {
-            let _alone = lock(&self.writing);
-            let state = place.look()?.state()?;
+            let mut room = lock(&self.writing);
+            let old = place.look()?;
+            let (size, state) = (old.size(), old.state()?);
             if let Err(refused) = check_conditions(&request.message.options, state) {
                 return Ok(code(refused));
             }
+            if !room.admits(size, len) {
+                return Ok(no_room());
+            }
             unfinished.put()?;
+            room.written(size, len);
             let path = self.tell(request);
-            self.list.written(&path, request.payload().len() as u64);
+            self.list.written(&path, len);
             state
         };
         place.sync()?;
@@ -182,8 +201,9 @@ impl Folder {
         // Of a link the link goes, not what it leads to.
         let entry = self.root.entry(request.below())?;
         {
-            let _alone = lock(&self.writing);
-            let state = place.look()?.state()?;
+            let mut room = lock(&self.writing);
+            let old = place.look()?;
+            let (size, state) = (old.size(), old.state()?);
             if let Err(refused) = check_conditions(&request.message.options, state) {
                 return Ok(code(refused));
             }
@@ -192,6 +212,7 @@ impl Folder {
                 return Ok(code(Code::DELETED));
             }
             store::remove(&entry.folder, &entry.name)?;
+            room.deleted(size.unwrap_or(0));
             let path = self.tell(request);
             self.list.deleted(&path);
         }

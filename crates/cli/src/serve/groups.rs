@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use lowmesh_coap::params::SECURED_LEISURE;
 use lowmesh_coap::{Leisure, membership};
 use lowmesh_net::multicast::{GroupError, Interface};
 use lowmesh_net::server::{Limits, Server};
@@ -10,7 +11,7 @@ use lowmesh_units::Duration;
 use crate::console::say;
 use crate::duration;
 use crate::failure::Failure;
-use crate::serve::folder::Access;
+use crate::serve::folder::{Access, Usage};
 
 /// Groups that a server joins.
 #[derive(Debug, clap::Args)]
@@ -27,7 +28,8 @@ pub struct Args {
     /// Let group requests write and delete files of the folder
     #[arg(long, requires = "writable", conflicts_with = "demo")]
     group_writable: bool,
-    /// Time over which the server spreads its responses to group requests; by default 5 s
+    /// Time over which the server spreads its responses to group requests; by default 5 s, and 20 s with
+    /// --group-oscore
     #[arg(long, value_name = "TIME", value_parser = duration::wait, conflicts_with = "group_size")]
     leisure: Option<Duration>,
     /// Members of a group; the server computes the leisure from them and the length of the response, at 1000 octets per second
@@ -59,20 +61,23 @@ fn membership(text: &str) -> Result<Membership, String> {
 
 impl Args {
     /// The limits of a server, with the answers to groups that are asked for.
-    pub fn limits(&self, mut limits: Limits) -> Limits {
+    pub fn limits(&self, is_secured: bool, mut limits: Limits) -> Limits {
         if let Some(leisure) = self.leisure {
             limits.datagrams.leisure = Leisure::Fixed(leisure);
         } else if let Some(members) = self.group_size {
             limits.datagrams.leisure = Leisure::of_members(members);
+        } else if is_secured {
+            // RFC 10020: DEFAULT_LEISURE of groups whose requests Group OSCORE protects.
+            limits.datagrams.leisure = Leisure::Fixed(SECURED_LEISURE);
         }
         limits.host.challenge_groups = self.group_echo;
         limits
     }
     /// What clients may do with the files of a folder: group requests read them if the server belongs to groups that its
     /// owner or a client names. The groups of all CoAP nodes alone are no reason to send files to everybody.
-    pub fn access(&self, writable: bool) -> Access {
+    pub fn access(&self, writable: bool, max: Usage) -> Access {
         let groups = self.mc || !self.groups.is_empty();
-        Access { writable, groups, groups_write: self.group_writable }
+        Access { writable, groups, groups_write: self.group_writable, max }
     }
     /// Adds the resource by which clients change the groups.
     pub fn resources(&self, server: &mut Server) {

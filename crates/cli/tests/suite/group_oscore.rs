@@ -94,12 +94,12 @@ fn two_members_answer_in_both_modes_and_strangers_in_none() {
     let lamps = ["lamp1", "lamp2"].map(|lamp| (lamp, keys.serve(lamp)));
     for (lamp, server) in &lamps {
         let uri = server.uri("coap", "/hello");
-        for mode in [&[][..], &["--to-member", lamp]] {
+        for mode in [&["--group-mode"][..], &["--to-member", lamp]] {
             let answer = keys.get(&uri, mode);
             assert_eq!(stdout(&answer), "hello world", "{mode:?}: {}", stderr(&answer));
         }
         // The octets on the wire show nothing of it.
-        let request = Trap::request(&keys, &[]);
+        let request = Trap::request(&keys, &["--group-mode"]);
         assert!(!request.windows(5).any(|part| part == b"hello"), "{request:02x?}");
         // A stranger in the open.
         let plain = lowmesh(&["get", &uri]);
@@ -108,9 +108,13 @@ fn two_members_answer_in_both_modes_and_strangers_in_none() {
     // Pairwise, for the other lamp: the server has no key.
     let wrong = keys.get(&lamps[0].1.uri("coap", "/hello"), &["--to-member", "lamp2"]);
     assert_eq!(wrong.status.code(), Some(6), "{}", stderr(&wrong));
+    // Who is asked is to be said.
+    let unnamed = keys.get(&lamps[0].1.uri("coap", "/hello"), &[]);
+    assert_eq!(unnamed.status.code(), Some(2), "{}", stderr(&unnamed));
+    assert!(stderr(&unnamed).contains("hint: --to-member ID"), "{}", stderr(&unnamed));
     // A member of another group gets no answer in group mode.
     let others = Keys::make("group-oscore-others");
-    let stranger = others.get(&lamps[0].1.uri("coap", "/hello"), &["-B", "1"]);
+    let stranger = others.get(&lamps[0].1.uri("coap", "/hello"), &["--group-mode", "-B", "1"]);
     assert_eq!(stranger.status.code(), Some(3), "{}", stderr(&stranger));
 }
 
@@ -133,10 +137,31 @@ fn a_request_to_a_group_address_is_protected_and_answered() {
 }
 
 #[test]
+fn a_group_of_two_needs_no_name_and_uses_pairwise_mode() {
+    let folder = Folder::new("group-oscore-two");
+    let prefix = folder.path("pair");
+    succeed(&["keygen", "group", &prefix, "--member", "switch", "--member", "lamp1"]);
+    let file = |member: &str| format!("{prefix}-{member}.conf");
+    let server = Server::start(&["--demo", "--oscore-only", "--group-oscore", &file("lamp1")]);
+    let uri = server.uri("coap", "/hello");
+    let (answer, _) = succeed(&["get", "--group-oscore", &file("switch"), &uri]);
+    assert_eq!(answer, "hello world");
+    let trap = Trap::set();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lowmesh"));
+    command.args(["get", "--group-oscore", &file("switch"), &trap.uri()]).stderr(Stdio::null());
+    let mut child = command.spawn().expect("the command was built");
+    let request = Message::parse(&trap.caught()).expect("our own");
+    child.kill().expect("it is ours");
+    child.wait().expect("it is ours");
+    let option = request.options.get(OptionNumber::OSCORE).expect("protected");
+    assert!(!Header::parse(option).expect("our own").group);
+}
+
+#[test]
 fn a_replay_is_refused_also_after_a_crash() {
     let keys = Keys::make("group-oscore-replay");
     let (group, pairwise) =
-        (Trap::request(&keys, &[]), Trap::request(&keys, &["--to-member", "lamp1"]));
+        (Trap::request(&keys, &["--group-mode"]), Trap::request(&keys, &["--to-member", "lamp1"]));
     let server = keys.serve("lamp1");
     for request in [&group, &pairwise] {
         let answer = answer_to(&server, request).expect("it is the first time");
@@ -156,7 +181,7 @@ fn a_replay_is_refused_also_after_a_crash() {
     assert_eq!(answer.payload.len(), 1 + (2 + 8) + 8, "{answer:?}");
     assert_eq!(answer_to(&server, &group), None, "a request is challenged once");
     // The switch repeats its request with the Echo, and is served.
-    let served = keys.get(&server.uri("coap", "/hello"), &[]);
+    let served = keys.get(&server.uri("coap", "/hello"), &["--group-mode"]);
     assert_eq!(stdout(&served), "hello world", "{}", stderr(&served));
 }
 
@@ -169,7 +194,7 @@ fn a_member_that_starts_again_uses_no_sequence_number_twice() {
         assert!(number > last, "{number:?} after {last:?}");
         last = number;
     };
-    for mode in [&[][..], &["--to-member", "lamp1"], &["--to-member", "lamp2"]] {
+    for mode in [&["--group-mode"][..], &["--to-member", "lamp1"], &["--to-member", "lamp2"]] {
         rises(&Trap::request(&keys, mode));
         // A process that is killed has used its number too.
         let trap = Trap::set();
@@ -187,7 +212,7 @@ fn an_observation_brings_each_state_in_both_modes() {
     let keys = Keys::make("group-oscore-observe");
     let server = keys.serve("lamp2");
     let observe = ["observe", "--group-oscore", &keys.of("switch"), &server.uri("coap", "/time")];
-    for mode in [&[][..], &["--to-member", "lamp2"]] {
+    for mode in [&["--group-mode"][..], &["--to-member", "lamp2"]] {
         let ended =
             lowmesh(&[&observe[..], &["--count", "2", "-B", "20", "--json"], mode].concat());
         assert_eq!(ended.status.code(), Some(0), "{mode:?}: {}", stderr(&ended));
@@ -204,7 +229,9 @@ fn a_manager_asks_members_with_a_group_file() {
     let lamps = ["lamp1", "lamp2"].map(|lamp| {
         Server::start(&[&path, "--group-oscore", &keys.of(lamp), "--oscore-only", "--mc"])
     });
-    let more = ["--member-group-oscore", &keys.of("switch")];
+    let refused = lowmesh(&["groups", "serve", "--member-group-oscore", &keys.of("switch")]);
+    assert!(stderr(&refused).contains("hint: --member-group-mode"), "{}", stderr(&refused));
+    let more = ["--member-group-oscore", &keys.of("switch"), "--member-group-mode"];
     let manager = Server::start_as_words(&["groups", "serve"], &more);
     let uris = lamps.each_ref().map(|lamp| lamp.uri("coap", "/t.txt"));
     let at = manager.uri("coap", "");
@@ -231,6 +258,10 @@ fn bad_input_has_one_error_with_its_place_and_a_hint() {
         (get(&["--group-oscore", &own]), "line 9: another member has this identity"),
         (get(&["--group-oscore", &file, "-E", &file]), "cannot be used with"),
         (get(&["--to-member", "lamp1"]), "--group-oscore <FILE>"),
+        (
+            get(&["--group-oscore", &file, "--group-mode", "--to-member", "lamp1"]),
+            "cannot be used with",
+        ),
         (get(&["--group-oscore", &file, "--to-member", "lamp3"]), "no other member \"lamp3\""),
         (get(&["-E", &file]), "line 3: keyword \"group_id\" does not exist"),
         (serve(&["--oscore-only"]), "hint: give --oscore FILE or --group-oscore FILE too"),

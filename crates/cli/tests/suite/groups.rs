@@ -247,7 +247,7 @@ fn a_member_without_room_for_one_more_group_refuses_the_entity() {
         let name = format!("g{number}");
         let created = building.done(&["create", &name, &one, "--ect", "multicast", "--scope", "5"]);
         assert!(
-            created.contains(" joined\n") && created.contains("mcastURI  coap://[ff15::89:"),
+            created.contains(" joined\n") && created.contains("mcastURI  coap://[ff15::"),
             "{created}"
         );
     }
@@ -261,7 +261,7 @@ fn a_member_without_room_for_one_more_group_refuses_the_entity() {
     let left = building.done(&["delete", "g0"]);
     assert_eq!(words(&left), [[label.as_str(), "gone"]]);
     let again = building.done(&["create", "g6", &one, "--ect", "multicast", "--scope", "5"]);
-    assert!(again.contains("ff15::89:8"), "an address is not given twice: {again}");
+    assert!(again.contains(":8]:"), "an address is not given twice: {again}");
 }
 
 #[test]

@@ -10,6 +10,8 @@ mod files;
 mod folder;
 mod group_oscore;
 mod groups;
+#[cfg(unix)]
+mod groups_end;
 mod interrupt;
 mod keygen;
 mod links;

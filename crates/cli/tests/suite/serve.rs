@@ -384,6 +384,13 @@ fn a_reverse_proxy_stands_for_its_server_also_under_oscore() {
     let files = files.each_ref().map(|(name, text)| (*name, text.as_bytes()));
     let folder = Folder::new("reverse", &files);
     let file = |name: &str| format!("{}/{name}", folder.path());
+    #[cfg(unix)]
+    for name in ["s", "c"] {
+        use std::os::unix::fs::PermissionsExt as _;
+        // A key that others can read causes a warning.
+        let owner = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(file(name), owner).expect("a file of ours");
+    }
     // The secret is the origin's and the client's; the proxy between them has none.
     let origin = Server::start(&["--demo", "-E", &file("s"), "--oscore-only"]);
     let proxy = Server::start_as("proxy", &["--to", &origin.uri("coap", "")]);

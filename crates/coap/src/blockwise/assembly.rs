@@ -75,6 +75,9 @@ impl<P: PeerAddress> Assemblies<P> {
         self.bodies.clear();
     }
     /// A block has come for the body at `place`, from a peer whose address is proven or not.
+    ///
+    /// The application may challenge an unproven peer, which then repeats its last block (RFC 9175 s2.3). So the body
+    /// before that block stays until [`Assemblies::end`].
     pub fn take(
         &mut self,
         place: (P, RequestKey),
@@ -100,17 +103,26 @@ impl<P: PeerAddress> Assemblies<P> {
             // RFC 7959 s2.9.3.
             return Assembled::Refused(Code::REQUEST_ENTITY_TOO_LARGE);
         }
-        body.extend_from_slice(payload);
         if !block.more {
+            if !proven && !body.is_empty() {
+                // Without room for it the challenged peer begins again.
+                let _has_room = self.keep(place, body.clone(), proven, now);
+            }
+            body.extend_from_slice(payload);
             return Assembled::Whole(body);
         }
+        body.extend_from_slice(payload);
+        if self.keep(place, body, proven, now) { Assembled::Continue } else { Assembled::Busy }
+    }
+    /// The request with the body at `place` has its response, which is no challenge.
+    pub fn end(&mut self, place: &(P, RequestKey)) {
+        self.bodies.remove(place);
+    }
+
+    fn keep(&mut self, place: (P, RequestKey), body: Vec<u8>, proven: bool, now: Instant) -> bool {
         let octets = body.len() + 3 * place.1.len();
         let assembly = Assembly { body, expires: now + self.bodies.lifetime() };
-        if self.bodies.insert(place, assembly, octets, proven, now) {
-            Assembled::Continue
-        } else {
-            Assembled::Busy
-        }
+        self.bodies.insert(place, assembly, octets, proven, now)
     }
 }
 
@@ -150,7 +162,20 @@ mod tests {
         let last = bodies.take((1, key()), arrival(2, false, &[2; 3]), false, T0);
         let body = [&[0; 16][..], &[1; 16], &[2; 3]].concat();
         assert_eq!(last, Assembled::Whole(body));
+        bodies.end(&(1, key()));
         assert_eq!(bodies.octets(), of_one, "the other peer's");
+    }
+
+    #[test]
+    fn an_unproven_peer_may_repeat_its_last_block_until_the_request_has_ended() {
+        let mut bodies = bodies(1000);
+        take(&mut bodies, 1, 0, true);
+        let whole = take(&mut bodies, 1, 1, false);
+        assert!(matches!(whole, Assembled::Whole(_)));
+        assert_eq!(take(&mut bodies, 1, 1, false), whole);
+        bodies.end(&(1, key()));
+        let incomplete = Assembled::Refused(Code::REQUEST_ENTITY_INCOMPLETE);
+        assert_eq!((take(&mut bodies, 1, 1, false), bodies.octets()), (incomplete, 0));
     }
 
     #[test]

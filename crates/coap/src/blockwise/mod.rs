@@ -16,5 +16,5 @@ mod transfer;
 pub use assembly::{Arrival, Assembled, Assemblies};
 pub use block::{Block, Exponent};
 pub use key::RequestKey;
-pub use representation::Representations;
+pub use representation::{Repeatable, Representations};
 pub use transfer::{Limits, Progress, Transfer, TransferError};

@@ -1,20 +1,40 @@
 //! Response bodies that go block by block (RFC 7959 s2.4): the first block leaves with the
 //! response, the others are asked for.
+//!
+//! Each block answers a request of its own. What is kept of the response for later blocks is therefore the representation:
+//! its code, its body, and the options that describe them. An option that answers one request stays with its block:
+//! Observe (RFC 7641 s2), Echo (RFC 9175 s2.2) and Block1 (RFC 7959 s2.3).
 
 use lowmesh_units::{Duration, Instant};
-use lowmesh_wire::coap::{Code, OptionNumber};
+use lowmesh_wire::coap::{Class, Code, OptionNumber};
 
 use super::block::{Block, Exponent};
 use super::key::RequestKey;
 use crate::PeerAddress;
 use crate::event::ResponseTemplate;
+use crate::params::REPETITION_MAX;
 use crate::quota::QuotaMap;
 use crate::resource::EntityTag;
+
+/// The options that answer one request, and describe no representation.
+const OF_ONE_ANSWER: [OptionNumber; 3] =
+    [OptionNumber::OBSERVE, OptionNumber::ECHO, OptionNumber::BLOCK1];
 
 #[derive(Debug)]
 struct Stored {
     response: ResponseTemplate,
     expires: Instant,
+    /// The request whose repetition it answers.
+    repetition: Option<(Repeatable, Instant)>,
+}
+
+/// What a repetition has in common with its request, beside the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repeatable {
+    /// The tag of the request's body.
+    pub body: EntityTag,
+    /// How many requests and changes that may change a resource there have been. After one more, the response is old.
+    pub changes: u64,
 }
 
 /// The bodies whose later blocks may be asked for, with a bound over all peers and a share for each source.
@@ -47,7 +67,7 @@ impl<P: PeerAddress> Representations<P> {
     ///
     /// `most` is the largest block that may leave, and `room` how many octets of payload leave
     /// without being cut into blocks; with BERT, how many a message holds. `proven` says whether the
-    /// peer's address is.
+    /// peer's address is. What is no representation, an error or a response without a body, stays as it is.
     pub fn answer(
         &mut self,
         place: (P, RequestKey),
@@ -58,6 +78,11 @@ impl<P: PeerAddress> Representations<P> {
         now: Instant,
     ) -> ResponseTemplate {
         let mut response = response;
+        let is_first = asked.is_none_or(|block| block.number == 0);
+        let no_representation = response.payload.is_empty() && is_first;
+        if response.code.class() != Class::Success || no_representation {
+            return response;
+        }
         if asked.is_none() && response.payload.len() <= room {
             return response;
         }
@@ -71,11 +96,49 @@ impl<P: PeerAddress> Representations<P> {
         if block.options.get_uint(OptionNumber::BLOCK2).is_some_and(|value| value & 8 != 0) {
             let octets =
                 response.payload.len() + response.options.as_bytes().len() + 3 * place.1.len();
-            let stored = Stored { response, expires: now + self.stored.lifetime() };
+            for own in OF_ONE_ANSWER {
+                response.options.remove(own);
+            }
+            let expires = now + self.stored.lifetime();
+            let stored = Stored { response, expires, repetition: None };
             // A body that is not kept is made again for each block.
             let _kept = self.stored.insert(place, stored, octets, proven, now);
         }
         block
+    }
+    /// Keeps a response for the repetition of its request: its client has got less of it than there is, and an Echo value.
+    /// If the body is kept for later blocks already, it serves for both.
+    pub fn keep_for_repetition(
+        &mut self,
+        place: (P, RequestKey),
+        response: ResponseTemplate,
+        of: Repeatable,
+        now: Instant,
+    ) {
+        let repetition = Some((of, now + REPETITION_MAX));
+        let same =
+            |one: &ResponseTemplate| one.code == response.code && one.payload == response.payload;
+        if let Some(stored) = self.stored.get(&place, now).filter(|one| same(&one.response)) {
+            stored.repetition = repetition;
+            return;
+        }
+        let octets = response.payload.len() + response.options.as_bytes().len() + 3 * place.1.len();
+        let expires = now + self.stored.lifetime();
+        // What is not kept is made again.
+        let proven = false;
+        let stored = Stored { response, expires, repetition };
+        let _kept = self.stored.insert(place, stored, octets, proven, now);
+    }
+    /// The response to the repetition of a request, once.
+    pub fn take_repetition(
+        &mut self,
+        place: &(P, RequestKey),
+        of: Repeatable,
+        now: Instant,
+    ) -> Option<ResponseTemplate> {
+        let stored = self.stored.get(place, now)?;
+        let (kept, until) = stored.repetition.take()?;
+        (kept == of && now < until).then(|| stored.response.clone())
     }
     /// A later block of what is kept; `None` if nothing is.
     pub fn later(
@@ -86,8 +149,13 @@ impl<P: PeerAddress> Representations<P> {
         now: Instant,
     ) -> Option<ResponseTemplate> {
         let lifetime = self.stored.lifetime();
-        let stored = self.stored.get(place, now).filter(|stored| stored.expires > now)?;
+        let is_kept = |stored: &&mut Stored| {
+            stored.expires > now && stored.response.code.class() == Class::Success
+        };
+        let stored = self.stored.get(place, now).filter(is_kept)?;
         stored.expires = now + lifetime;
+        // The client goes on from its first block.
+        stored.repetition = None;
         Some(slice(&stored.response, Some(asked), most, room))
     }
 }

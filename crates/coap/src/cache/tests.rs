@@ -60,10 +60,8 @@ fn without_max_age_a_response_is_fresh_for_a_minute_and_without_tag_cannot_be_va
 fn a_stale_response_is_validated_by_its_tag_and_fresh_again() {
     let mut cache = cache();
     assert_eq!(lookup(&mut cache, "/t", 30), Lookup::Stale(b"v1".to_vec()));
-    let mut request = get("/t");
-    request.options.insert(OptionNumber::ETAG, b"v1");
     let valid = response(Code::VALID, b"v1", Some(100), b"");
-    let seen = cache.take(&ORIGIN, &request, valid, Instant::from_secs(31));
+    let seen = cache.take(&ORIGIN, &get("/t"), valid, Instant::from_secs(31));
     assert_eq!((seen.code, &seen.payload[..]), (Code::CONTENT, &b"21"[..]));
     assert_eq!(seen.options.get_uint(OptionNumber::MAX_AGE), Some(100));
     assert!(matches!(lookup(&mut cache, "/t", 130), Lookup::Fresh(_)));
@@ -76,6 +74,39 @@ fn a_validation_of_the_applications_own_is_its_own() {
     request.options.insert(OptionNumber::ETAG, b"mine");
     let valid = response(Code::VALID, b"mine", None, b"");
     assert_eq!(cache.take(&ORIGIN, &request, valid.clone(), T0), valid);
+}
+
+#[test]
+fn who_has_the_representation_hears_that_it_is_good_and_the_cache_too() {
+    let mut cache = cache();
+    let mut request = get("/t");
+    request.options.insert(OptionNumber::ETAG, b"v1");
+    assert_eq!(validating(&mut request, b"v1"), None, "one tag is asked about once");
+    let valid = response(Code::VALID, b"v1", Some(100), b"");
+    let seen = cache.take(&ORIGIN, &request, valid.clone(), Instant::from_secs(31));
+    assert_eq!(seen, valid);
+    assert!(matches!(lookup(&mut cache, "/t", 130), Lookup::Fresh(_)));
+}
+
+#[test]
+fn a_2_03_is_an_answer_to_who_has_asked_about_its_tag_and_to_nobody_else() {
+    let mut cache = cache();
+    let (v1, v2) =
+        (response(Code::VALID, b"v1", None, b""), response(Code::VALID, b"v2", None, b""));
+    let (plain, mut own) = (get("/t"), get("/t"));
+    own.options.insert(OptionNumber::ETAG, b"v2");
+    // The cache has v1, and asks about it besides.
+    for (request, valid, code, understood) in [
+        (&plain, &v1, Code::CONTENT, true),
+        (&plain, &v2, Code::VALID, false),
+        (&own, &v1, Code::CONTENT, true),
+        (&own, &v2, Code::VALID, true),
+    ] {
+        let seen = cache.take(&ORIGIN, request, valid.clone(), T0);
+        assert_eq!((seen.code, is_understood(request, &seen)), (code, understood), "{request:?}");
+    }
+    let untagged = response(Code::VALID, b"", None, b"");
+    assert!(!is_understood(&plain, &untagged) && is_understood(&own, &untagged));
 }
 
 #[test]

@@ -90,6 +90,7 @@ impl<P: PeerAddress> OwnExchanges<P> {
             self.release(layer, id, now);
             let exchange = self.all.get_mut(&id).expect("just found");
             exchange.phase = Phase::Observing { due: None };
+            exchange.registered = true;
         } else {
             self.close(layer, id, now);
         }

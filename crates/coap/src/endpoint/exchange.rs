@@ -21,6 +21,8 @@ pub(crate) struct Outgoing<P> {
     pub(crate) expects: Expects,
     /// What comes counts when the layer above has accepted it.
     pub(crate) verified: bool,
+    /// A notification has come for it, in this session if there is one.
+    pub(crate) registered: bool,
     /// The datagram; its message ID is written when it first leaves.
     pub(crate) bytes: Vec<u8>,
     pub(crate) phase: Phase,
@@ -120,6 +122,15 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
+    /// When the request left whose answer is awaited.
+    pub(crate) const fn asked(&self) -> Option<Instant> {
+        match self {
+            Self::Sent(transmission) | Self::Acknowledged(transmission) => {
+                Some(transmission.started)
+            }
+            Self::Queued | Self::Observing { .. } => None,
+        }
+    }
     /// The time since the first copy, and the copies after it. What comes to an observation answers
     /// no request of its own.
     pub(crate) fn effort(&self, now: Instant) -> (Duration, u8) {

@@ -61,8 +61,9 @@ impl<P: PeerAddress> OwnExchanges<P> {
         }
         let message = Message { kind, code, message_id: MessageId(0), token, options, payload };
         let (role, expects) = (Role::Request, Expects::Group { wait, observes });
-        let (peer, verified) = (group, false);
-        let wanted = Wanted { peer, message, role, expects, verified, handle, holds_token };
+        let (peer, verified, registered) = (group, false, false);
+        let wanted =
+            Wanted { peer, message, role, expects, verified, registered, handle, holds_token };
         self.enqueue(layer, wanted, now)
     }
 
@@ -113,6 +114,7 @@ impl<P: PeerAddress> OwnExchanges<P> {
                 return Err(NO_MESSAGE_ID);
             }
             exchange.renumber(peer.ids.issue(now));
+            self.members.ask_again(*id, now);
         }
         let mut copy = 1;
         if let Phase::Sent(transmission) | Phase::Acknowledged(transmission) = &mut exchange.phase {

@@ -5,9 +5,11 @@
 //!   share     of one source GROUP_MEMBERS_PER_SOURCE; of one member GROUP_RESPONSES_PER_MEMBER responses
 //!   newcomer  its response is dropped as `Discard::Overloaded`
 //! ```
-//! Notifications have no count: their order says which one is news (RFC 7641 s3.4).
+//! Notifications have no count: [`Place::is_news`] says which one is to be delivered (RFC 7641 s3.4).
 
 use alloc::collections::BTreeMap;
+
+use lowmesh_units::Instant;
 
 use crate::PeerAddress;
 use crate::exchange::ExchangeId;
@@ -31,9 +33,23 @@ struct Member {
     newest: Option<Place>,
 }
 
+/// The members that have answered one request.
+#[derive(Debug)]
+struct Members<P> {
+    /// When the request left once more for all members to answer.
+    asked: Option<Instant>,
+    all: BTreeMap<P, Member>,
+}
+
+impl<P> Default for Members<P> {
+    fn default() -> Self {
+        Self { asked: None, all: BTreeMap::new() }
+    }
+}
+
 /// The members that have answered the open requests.
 #[derive(Debug)]
-pub(super) struct GroupMembers<P>(BTreeMap<ExchangeId, BTreeMap<P, Member>>);
+pub(super) struct GroupMembers<P>(BTreeMap<ExchangeId, Members<P>>);
 
 impl<P: PeerAddress> GroupMembers<P> {
     pub(super) const fn new() -> Self {
@@ -41,13 +57,13 @@ impl<P: PeerAddress> GroupMembers<P> {
     }
     /// A member has answered; a notification has a place in their order.
     pub(super) fn take(&mut self, id: ExchangeId, from: P, place: Option<Place>) -> Standing {
-        let members = self.0.entry(id).or_default();
-        if !members.contains_key(&from) && !has_room(members, from) {
+        let Members { asked, all } = self.0.entry(id).or_default();
+        if !all.contains_key(&from) && !has_room(all, from) {
             return Standing::Excess;
         }
-        let member = members.entry(from).or_default();
+        let member = all.entry(from).or_default();
         if let Some(place) = place {
-            if member.newest.is_some_and(|newest| !place.is_after(newest)) {
+            if !place.is_news(member.newest, *asked) {
                 return Standing::Stale;
             }
             member.newest = Some(place);
@@ -58,6 +74,12 @@ impl<P: PeerAddress> GroupMembers<P> {
         }
         member.responses += 1;
         Standing::News
+    }
+    /// All members are asked again: what each answers first is newer than what it has said before.
+    pub(super) fn ask_again(&mut self, id: ExchangeId, now: Instant) {
+        if let Some(members) = self.0.get_mut(&id) {
+            members.asked = Some(now);
+        }
     }
     /// A request is over.
     pub(super) fn forget(&mut self, id: ExchangeId) {

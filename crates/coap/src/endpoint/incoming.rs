@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use hashbrown::HashMap;
 use lowmesh_machine::Rejected;
 use lowmesh_units::{Duration, Instant};
-use lowmesh_wire::coap::{Code, Kind, Message, MessageId, MessageView, Recognition, Token};
+use lowmesh_wire::coap::{Kind, Message, MessageId, MessageView, Recognition, Token};
 
 use super::exchange::{Answer, Expects, Incoming, Role};
 use super::message_layer::{Departure, MessageLayer};
@@ -20,7 +20,7 @@ use crate::rejection::{ANSWERED, check_response};
 /// How a request is refused.
 enum Refusal {
     /// With a response.
-    Answered(Code),
+    Answered(ResponseTemplate),
     /// Without a word.
     Silent,
 }
@@ -63,8 +63,8 @@ impl<P: PeerAddress> Requests<P> {
         if let Some(refused) = refused(layer, from, view, recognition) {
             // RFC 7252 s8.2: a multicast request that nothing useful can be said to is ignored.
             match refused {
-                Refusal::Answered(code) if !multicast => {
-                    refuse(layer, from, view, ResponseTemplate::new(code), now);
+                Refusal::Answered(response) if !multicast => {
+                    refuse(layer, from, view, response, now);
                 }
                 Refusal::Answered(_) | Refusal::Silent => {}
             }
@@ -140,8 +140,17 @@ impl<P: PeerAddress> Requests<P> {
             Answer::Separate => {
                 let message = response.into_message(Kind::Confirmable, MessageId(0), token);
                 let (role, expects) = (Role::Separate, Expects::One);
-                let (holds_token, verified) = (false, false);
-                let wanted = Wanted { peer, message, role, expects, verified, handle, holds_token };
+                let (holds_token, verified, registered) = (false, false, false);
+                let wanted = Wanted {
+                    peer,
+                    message,
+                    role,
+                    expects,
+                    verified,
+                    registered,
+                    handle,
+                    holds_token,
+                };
                 own.enqueue(layer, wanted, now)?;
             }
             Answer::Multicast { came } => {
@@ -249,14 +258,12 @@ fn refused<P: PeerAddress>(
         layer.outputs.discard(from, Discard::CriticalOption(number));
         // RFC 7252 s5.4.1: in a CON it MUST cause a 4.02 response; in a NON it MUST be
         // rejected, here in silence.
-        let confirmable = view.kind() == Kind::Confirmable;
-        return Some(if confirmable {
-            Refusal::Answered(Code::BAD_OPTION)
-        } else {
-            Refusal::Silent
-        });
+        if view.kind() != Kind::Confirmable {
+            return Some(Refusal::Silent);
+        }
     }
-    layer.understanding().refusal(view.options(), view.token_len()).map(Refusal::Answered)
+    let refusal = layer.understanding().refusal(view.options(), recognition, view.token_len());
+    refusal.map(Refusal::Answered)
 }
 
 /// Answers a request that is not put before the application.

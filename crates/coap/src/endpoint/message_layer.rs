@@ -23,7 +23,7 @@ use crate::exchange::{ExchangeId, ExchangeIds, Name, Output};
 use crate::message_ids::MessageIds;
 use crate::ordered::Ordered;
 use crate::outputs::Outputs;
-use crate::params::{DATAGRAM_OVERHEAD, MESSAGE_IDS_SKIPPED, STRAYS_MAX};
+use crate::params::MESSAGE_IDS_SKIPPED;
 use crate::peer::Peer;
 use crate::refusal::Understanding;
 use crate::seen::Reply;
@@ -88,8 +88,9 @@ impl<P: PeerAddress> MessageLayer<P> {
     }
     /// What it understands of the messages of peers.
     pub(super) fn understanding(&self) -> Understanding<'_> {
-        let Config { extensions, proxy, peer_token_len_max, .. } = &self.config;
-        Understanding { extensions, proxy: *proxy, token_len_max: *peer_token_len_max }
+        let Config { extensions, proxy, reverse_proxy, peer_token_len_max, .. } = &self.config;
+        let (proxy, reverse_proxy, token_len_max) = (*proxy, *reverse_proxy, *peer_token_len_max);
+        Understanding { extensions, proxy, reverse_proxy, token_len_max }
     }
 
     /// Makes a peer known. A full table forgets an idle peer for a newcomer, and a source with its share one of its own;
@@ -134,6 +135,17 @@ impl<P: PeerAddress> MessageLayer<P> {
     /// RFC 7252 s9.1.1: message IDs of an ended session do not apply to the next session.
     pub(super) fn forget_session(&mut self, peer: P) {
         self.remembered.forget_session(&mut self.peers, peer);
+        if let Some(known) = self.peers.get_mut(&peer) {
+            known.hear();
+        }
+    }
+    /// Something came from a peer in its session, so that lives.
+    pub(super) fn hear(&mut self, from: P) {
+        if self.config.opens_sessions
+            && let Some(known) = self.peers.get_mut(&from)
+        {
+            known.hear();
+        }
     }
 
     /// Gives a destination a congestion control of its own, or with `None` that of the endpoint again.
@@ -200,30 +212,34 @@ impl<P: PeerAddress> MessageLayer<P> {
             return Vec::new();
         }
         match self.peers.get_mut(&peer) {
-            Some(known) if !known.proven => {
-                known.proven = true;
+            Some(known) if known.proven => {
+                known.proven_at = now;
+                Vec::new()
+            }
+            Some(known) => {
+                (known.proven, known.proven_at) = (true, now);
                 self.admission.strangers.remove(&peer);
                 if !self.config.proven {
                     self.shares.prove(peer, known.incoming);
                 }
                 known.exchanges()
             }
-            _ => Vec::new(),
+            None => Vec::new(),
         }
     }
-    /// Whether the ACK of a CON proves the address of a peer. It has read the message ID, or has guessed it: so after many
-    /// wrong ones an ACK proves nothing. Then the next message has an ID that does not follow from the one that may be
+    /// Whether the ACK of a CON proves the address of a peer. It has read the message ID, or has guessed it: so after a
+    /// wrong one an ACK proves nothing. Then the next message has an ID that does not follow from the one that may be
     /// known now, and its ACK proves the address.
     ///
     /// ```text
     ///   wrong ACK while a CON waits   one more
-    ///   right ACK, at most 8 wrong    the address is proven
-    ///   right ACK, more than 8 wrong  none, and a random part of the message IDs is skipped
+    ///   right ACK, none wrong before  the address is proven
+    ///   right ACK after a wrong one   no proof, and a random part of the message IDs is skipped
     /// ```
     pub(super) fn trusts_ack(&mut self, peer: P, now: Instant) -> bool {
         let all_are_proven = self.all_are_proven();
         let Some(known) = self.peers.get_mut(&peer) else { return false };
-        if known.strays <= STRAYS_MAX || known.proven || all_are_proven {
+        if known.strays == 0 || all_are_proven {
             return true;
         }
         let skipped = 1 + self.rng.next_u32() % MESSAGE_IDS_SKIPPED;
@@ -245,11 +261,17 @@ impl<P: PeerAddress> MessageLayer<P> {
         if self.all_are_proven() {
             return usize::MAX;
         }
-        self.peers.get(&peer).map_or(0, |known| known.room(now))
+        self.peers.get(&peer).map_or(0, |known| known.room(peer.overhead(), now))
+    }
+    /// A peer comes back: a proof of its address may be too old.
+    pub(super) fn age(&mut self, from: P, now: Instant) {
+        if self.peers.get_mut(&from).is_some_and(|known| known.age(now)) {
+            self.admission.strangers.insert(from);
+        }
     }
     /// A datagram of `len` octets came from a peer. An unknown peer stays unknown.
     pub(super) fn earn(&mut self, from: P, len: usize, now: Instant) {
-        let worth = self.worth(len);
+        let worth = self.worth(from, len);
         if let Some(known) = self.peers.get_mut(&from).filter(|known| !known.proven) {
             known.credit.earn(worth, now);
         }
@@ -262,9 +284,9 @@ impl<P: PeerAddress> MessageLayer<P> {
         left
     }
     /// What a datagram of `len` octets earns its sender.
-    pub(super) const fn worth(&self, len: usize) -> usize {
+    pub(super) fn worth(&self, from: P, len: usize) -> usize {
         match self.config.amplification_max {
-            Some(factor) => factor * (len + DATAGRAM_OVERHEAD),
+            Some(factor) => factor * (len + from.overhead()),
             None => 0,
         }
     }
@@ -329,13 +351,13 @@ impl<P: PeerAddress> MessageLayer<P> {
         // This end chooses whom it asks; an empty message is never longer than what it answers.
         if bounded && purpose != Purpose::Request {
             let known = self.peers.get_mut(&to);
-            let room = known.as_ref().map_or(0, |known| known.room(now));
+            let room = known.as_ref().map_or(0, |known| known.room(to.overhead(), now));
             if purpose == Purpose::Response && bytes.len() > room {
                 self.outputs.counters.withheld += 1;
                 return;
             }
             if let Some(known) = known.filter(|known| !known.proven) {
-                known.credit.spend(bytes.len() + DATAGRAM_OVERHEAD, now);
+                known.credit.spend(bytes.len() + to.overhead(), now);
             }
         }
         self.outputs.push(Output::Send { to, bytes, handle, copy, purpose });
@@ -384,7 +406,7 @@ impl<P: PeerAddress> MessageLayer<P> {
         };
         let bytes = ResponseTemplate::busy().into_message(kind, message_id, view.token()).to_vec();
         let bounded = !self.all_are_proven();
-        if bounded && bytes.len() + DATAGRAM_OVERHEAD > self.worth(len) {
+        if bounded && bytes.len() + to.overhead() > self.worth(to, len) {
             self.outputs.counters.withheld += 1;
             return;
         }

@@ -15,11 +15,12 @@ mod outgoing;
 mod peers;
 mod reception;
 mod request;
+mod session;
 mod shares;
 mod unproven;
 mod window;
 
-use lowmesh_machine::{Machine, Rejected, earliest};
+use lowmesh_machine::{DropReason, Machine, Rejected, earliest};
 use lowmesh_units::{Duration, Instant, Rng};
 use lowmesh_wire::coap::{Kind, MessageId};
 
@@ -141,21 +142,23 @@ impl<P: PeerAddress> Endpoint<P> {
     }
 
     fn on_deadline(&mut self, now: Instant) {
-        let Self { layer, own, requests } = self;
-        while let Some(((due, id), ())) = layer.deadlines.first().copied() {
+        while let Some(((due, id), ())) = self.layer.deadlines.first().copied() {
             if due > now {
                 break;
             }
+            let Self { layer, own, requests } = self;
             layer.deadlines.pop_first();
             if own.is_of_group(id) {
                 own.on_group_wait_over(layer, id, now);
             } else if own.all.contains_key(&id) {
-                own.on_due(layer, id, now);
+                if let Some(silent) = own.on_due(layer, id, now) {
+                    self.end_silent_session(silent, now);
+                }
             } else {
                 requests.on_due(layer, id, now);
             }
         }
-        own.on_paced(layer, now);
+        self.own.on_paced(&mut self.layer, now);
     }
 }
 
@@ -164,6 +167,12 @@ impl<P: PeerAddress> Machine for Endpoint<P> {
     type Output = Output<P>;
 
     fn handle(&mut self, now: Instant, input: Input<'_, P>) -> Result<(), Rejected> {
+        if let Input::Request { peer, .. }
+        | Input::RequestVerified { peer, .. }
+        | Input::Ping { peer, .. } = &input
+        {
+            self.leave_silent_session(*peer, now);
+        }
         let Self { layer, own, requests } = self;
         match input {
             Input::Request { peer, message, handle } => {
@@ -195,10 +204,8 @@ impl<P: PeerAddress> Machine for Endpoint<P> {
                 self.on_group_datagram(from, bytes, now);
             }
             Input::Unreachable { peer } => own.on_unreachable(layer, peer, now),
-            Input::SessionEnded { peer } => {
-                own.on_unreachable(layer, peer, now);
-                requests.forget_peer(layer, peer);
-                layer.forget_session(peer);
+            Input::SessionEnded { peer, reopens } => {
+                self.end_session(peer, DropReason::NoRoute, reopens, now);
             }
             Input::Deadline => self.on_deadline(now),
             Input::Connection(_) => return Err(NO_CONNECTIONS),

@@ -28,8 +28,9 @@ impl<P: PeerAddress> OwnExchanges<P> {
         check_response("notification", message.code)?;
         if message.kind == Kind::Confirmable {
             let (role, expects) = (Role::Notification, Expects::One);
-            let (holds_token, verified) = (false, false);
-            let wanted = Wanted { peer, message, role, expects, verified, handle, holds_token };
+            let (holds_token, verified, registered) = (false, false, false);
+            let wanted =
+                Wanted { peer, message, role, expects, verified, registered, handle, holds_token };
             return self.enqueue(layer, wanted, now);
         }
         if !layer.admit(peer, now) {
@@ -68,11 +69,12 @@ impl<P: PeerAddress> OwnExchanges<P> {
             return Some(message);
         }
         let place = Place { sequence, arrived: now };
-        if newest.is_some_and(|newest| !place.is_after(newest)) {
+        if !place.is_news(newest, exchange.phase.asked()) {
             layer.outputs.discard(from, Discard::Stale);
             return None;
         }
         exchange.expects = Expects::Notifications(Some(place));
+        exchange.registered = true;
         let handle = exchange.handle;
         self.release(layer, id, now);
         // RFC 8613 s4.1.3.1 and s7.4: the Max-Age that counts is inside, and the same octets once more would

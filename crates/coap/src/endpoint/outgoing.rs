@@ -26,6 +26,8 @@ pub(super) struct Wanted<P> {
     pub(super) expects: Expects,
     /// What comes counts when the layer above has accepted it.
     pub(super) verified: bool,
+    /// It registers an observation again that has had a notification.
+    pub(super) registered: bool,
     pub(super) handle: Name,
     /// A request that leaves with the token that it has.
     pub(super) holds_token: bool,
@@ -120,7 +122,8 @@ impl<P: PeerAddress> OwnExchanges<P> {
         wanted: Wanted<P>,
         now: Instant,
     ) -> Result<(), Rejected> {
-        let Wanted { peer: to, message, role, expects, verified, handle, holds_token } = wanted;
+        let Wanted { peer: to, message, role, expects, verified, registered, handle, holds_token } =
+            wanted;
         if message.encoded_len() > layer.config.message_len_max {
             return Err(TOO_LONG);
         }
@@ -140,8 +143,19 @@ impl<P: PeerAddress> OwnExchanges<P> {
             self.groups.add(token.clone(), id);
         }
         let phase = Phase::Queued;
-        let outgoing =
-            Outgoing { peer: to, handle, token, kind, role, expects, verified, bytes, phase };
+        let peer = to;
+        let outgoing = Outgoing {
+            peer,
+            handle,
+            token,
+            kind,
+            role,
+            expects,
+            verified,
+            registered,
+            bytes,
+            phase,
+        };
         self.all.insert(id, outgoing);
         let peer = layer.peers.get_mut(&to).expect("just admitted");
         peer.queue.push_back(id);
@@ -203,9 +217,14 @@ impl<P: PeerAddress> OwnExchanges<P> {
         true
     }
 
-    /// The time of an own exchange has come.
-    pub(super) fn on_due(&mut self, layer: &mut MessageLayer<P>, id: ExchangeId, now: Instant) {
-        let Some(exchange) = self.all.get_mut(&id) else { return };
+    /// The time of an own exchange has come. Returns its peer if the session with that is over.
+    pub(super) fn on_due(
+        &mut self,
+        layer: &mut MessageLayer<P>,
+        id: ExchangeId,
+        now: Instant,
+    ) -> Option<P> {
+        let exchange = self.all.get_mut(&id)?;
         let span_limit = layer.peers.get(&exchange.peer).map(|peer| peer.lifetimes.span_limit);
         let span_limit = span_limit.unwrap_or(layer.widest_lifetimes().span_limit);
         let repeats = exchange.kind == Kind::Confirmable;
@@ -241,15 +260,17 @@ impl<P: PeerAddress> OwnExchanges<P> {
                     peer.expired(id, transmission.copy_left_at(), now);
                     peer.timer.on_give_up(now);
                 }
-                self.expire(layer, id, now);
+                return self.expire(layer, id, now);
             }
             Phase::Queued => {}
         }
+        None
     }
 
-    /// Nothing came in time: a failure, unless nothing had to come.
-    fn expire(&mut self, layer: &mut MessageLayer<P>, id: ExchangeId, now: Instant) {
-        let Some(exchange) = self.all.get(&id) else { return };
+    /// Nothing came in time: a failure, unless nothing had to come. Returns the peer if the session with that is over,
+    /// which ends the exchange too.
+    fn expire(&mut self, layer: &mut MessageLayer<P>, id: ExchangeId, now: Instant) -> Option<P> {
+        let exchange = self.all.get(&id)?;
         let acknowledged = matches!(exchange.phase, Phase::Acknowledged(_));
         let over = match exchange.expects {
             Expects::One | Expects::Notifications(_) | Expects::Group { .. } => false,
@@ -259,9 +280,12 @@ impl<P: PeerAddress> OwnExchanges<P> {
         };
         if over {
             self.finish(layer, id, now);
+        } else if self.shows_silence(layer, id) {
+            return Some(exchange.peer);
         } else {
             self.abandon(layer, id, DropReason::GaveUp, now);
         }
+        None
     }
 
     /// The newest notification is no longer fresh: the request is sent once more, with its token.

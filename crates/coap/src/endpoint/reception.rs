@@ -8,15 +8,17 @@ use lowmesh_wire::coap::{Class, Head, Kind, Message, MessageId, MessageView, Opt
 use super::Endpoint;
 use super::exchange::{Expects, Role};
 use crate::PeerAddress;
-use crate::event::{Discard, Purpose};
+use crate::event::{Discard, Fault, Purpose};
 use crate::exchange::{ExchangeId, Output};
 
 impl<P: PeerAddress> Endpoint<P> {
     pub(super) fn on_datagram(&mut self, from: P, bytes: &[u8], now: Instant) {
+        self.layer.hear(from);
         let view = match MessageView::parse(bytes) {
             Ok(view) => view,
             Err(error) => return self.on_malformed(from, bytes, error, now),
         };
+        self.layer.age(from, now);
         if view.code().class() != Class::Request {
             self.layer.earn(from, bytes.len(), now);
         }
@@ -31,7 +33,7 @@ impl<P: PeerAddress> Endpoint<P> {
             }
             (Kind::Reset, Class::Empty) => self.on_reset(from, view.message_id(), now),
             (Kind::Confirmable | Kind::NonConfirmable, Class::Request) => {
-                if self.layer.admit_with(from, self.layer.worth(bytes.len()), now) {
+                if self.layer.admit_with(from, self.layer.worth(from, bytes.len()), now) {
                     self.requests.on_request(
                         &mut self.own,
                         &mut self.layer,
@@ -78,7 +80,7 @@ impl<P: PeerAddress> Endpoint<P> {
         };
         match (view.kind(), view.code().class()) {
             (Kind::NonConfirmable, Class::Request)
-                if self.layer.admit_with(from, self.layer.worth(bytes.len()), now) =>
+                if self.layer.admit_with(from, self.layer.worth(from, bytes.len()), now) =>
             {
                 self.requests.on_request(&mut self.own, &mut self.layer, from, &view, true, now);
             }
@@ -99,7 +101,10 @@ impl<P: PeerAddress> Endpoint<P> {
             .by_message_id(from, message_id)
             .filter(|id| self.own.all.get(id).is_some_and(|one| one.kind == Kind::Confirmable));
         let Some(id) = confirmed else { return self.layer.discard_stray(from) };
-        if self.layer.trusts_ack(from, now) {
+        // Anybody can provoke many separate responses, and guess at the message ID of each. Of notifications there are as
+        // many as the resource has states, to an address that has registered.
+        let notified = self.own.all.get(&id).is_some_and(|one| one.role == Role::Notification);
+        if notified && self.layer.trusts_ack(from, now) {
             self.own.prove(&mut self.layer, from, now);
         }
         let Some((handle, rtt, retransmissions)) = self.own.acknowledge(&mut self.layer, id, now)
@@ -223,6 +228,8 @@ impl<P: PeerAddress> Endpoint<P> {
             // One member of a group does not speak for the others, and what nobody has verified
             // speaks for nobody.
             if !matches!(expects, Expects::Group { .. }) && !verified {
+                let (handle, fault) = (exchange.handle, Fault::CriticalOption(number));
+                self.layer.outputs.push(Output::Fault { handle, fault });
                 self.own.abandon(&mut self.layer, id, DropReason::Malformed, now);
             }
             return;

@@ -23,32 +23,34 @@ impl<P: PeerAddress> OwnExchanges<P> {
         handle: Name,
         now: Instant,
     ) -> Result<(), Rejected> {
-        let RequestTemplate { code, confirmable, options, payload, token } = template;
+        let RequestTemplate { code, confirmable, options, payload, token, .. } = template;
         check_method(code)?;
         let expects = Expects::of(code, &options);
         let kind = if confirmable { Kind::Confirmable } else { Kind::NonConfirmable };
         let holds_token = token.is_some();
-        let token = match token {
+        let (token, registered) = match token {
             Some(token) => self.take_over(layer, peer, token, now)?,
             // The octets are drawn when the request leaves; here only their number matters.
-            None => Token::from_number(0, layer.config.token_len),
+            None => (Token::from_number(0, layer.config.token_len), false),
         };
         let message = Message { kind, code, message_id: MessageId(0), token, options, payload };
         let role = Role::Request;
-        let wanted = Wanted { peer, message, role, expects, verified, handle, holds_token };
+        let wanted =
+            Wanted { peer, message, role, expects, verified, registered, handle, holds_token };
         self.enqueue(layer, wanted, now)
     }
 
     /// Takes a token for a new request. An observation that has it ends without a word: the new
-    /// request speaks for it (RFC 7641 s3.6).
+    /// request speaks for it (RFC 7641 s3.6). True too if that has had a notification.
     fn take_over(
         &mut self,
         layer: &mut MessageLayer<P>,
         peer: P,
         token: Token,
         now: Instant,
-    ) -> Result<Token, Rejected> {
+    ) -> Result<(Token, bool), Rejected> {
         check_token(&token)?;
+        let mut registered = false;
         if self.groups.is_taken(&token, now) {
             return Err(TOKEN_IN_USE);
         }
@@ -57,9 +59,9 @@ impl<P: PeerAddress> OwnExchanges<P> {
             if !self.all.get(&id).is_some_and(observes) {
                 return Err(TOKEN_IN_USE);
             }
-            self.close(layer, id, now);
+            registered = self.close(layer, id, now).is_some_and(|before| before.registered);
         }
-        Ok(token)
+        Ok((token, registered))
     }
 
     /// The application wants to know whether a peer is there.
@@ -72,8 +74,9 @@ impl<P: PeerAddress> OwnExchanges<P> {
     ) -> Result<(), Rejected> {
         let message = Message::new(Kind::Confirmable, Code::EMPTY, MessageId(0));
         let (role, expects) = (Role::Ping, Expects::One);
-        let (verified, holds_token) = (false, false);
-        let wanted = Wanted { peer, message, role, expects, verified, handle, holds_token };
+        let (verified, registered, holds_token) = (false, false, false);
+        let wanted =
+            Wanted { peer, message, role, expects, verified, registered, handle, holds_token };
         self.enqueue(layer, wanted, now)
     }
 }

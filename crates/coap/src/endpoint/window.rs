@@ -7,6 +7,7 @@ use lowmesh_wire::coap::{HEADER_LEN, Kind, Token};
 use super::exchange::{Expects, Phase, Role, Transmission};
 use super::message_layer::{Departure, MessageLayer};
 use super::outgoing::OwnExchanges;
+use super::session::demands_answer;
 use crate::PeerAddress;
 use crate::exchange::{ExchangeId, Output};
 use crate::params::PROBING_RATE_OCTETS_PER_SECOND;
@@ -58,6 +59,9 @@ impl<P: PeerAddress> OwnExchanges<P> {
             _ => unconfirmed_wait(response_timeout, exchange.bytes.len()),
         };
         peer.sent(message_id, token, id, now);
+        if demands_answer(exchange) {
+            peer.demand_answer(now);
+        }
         let due = now + initial;
         let transmission =
             Transmission { started: now, initial, rto: initial, retransmissions: 0, due };

@@ -7,13 +7,13 @@ use lowmesh_machine::{DropReason, Handle, Rejected};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{Message, OptionNumber, Token};
 
-use super::Transport;
 use super::event::Output;
 use super::exchange_layer::ExchangeLayer;
+use super::{HostLimits, Transport};
 use crate::PeerAddress;
 use crate::blockwise::{Limits, Progress, Transfer, TransferError};
-use crate::cache::{Cache, Lookup};
-use crate::event::{Discard, RequestTemplate};
+use crate::cache::{Cache, Lookup, is_understood, validating};
+use crate::event::{Discard, Fault, RequestTemplate};
 use crate::exchange::{GroupInput, Input, Name, Repetition};
 use crate::observe::DEREGISTER;
 
@@ -46,12 +46,15 @@ struct Ask<P> {
     retransmissions: u8,
     /// The token of the observation that the server keeps for it.
     observation: Option<Token>,
+    /// The request without the tag that the cache has added.
+    plain: Option<RequestTemplate>,
 }
 
 impl<P> Ask<P> {
     const fn new(peer: P, name: Handle, role: Role) -> Self {
-        let (transfer, started, retransmissions, observation) = (None, None, 0, None);
-        Self { peer, name, role, transfer, started, retransmissions, observation }
+        let (transfer, started, retransmissions) = (None, None, 0);
+        let (observation, plain) = (None, None);
+        Self { peer, name, role, transfer, started, retransmissions, observation, plain }
     }
 }
 
@@ -88,7 +91,7 @@ impl<P: PeerAddress> Client<P> {
             Some(ask) => ask.name,
             None => match inner {
                 Name::Application(handle) => handle,
-                Name::Host(_) => Handle::NONE,
+                Name::Host(_) | Name::Layer(_) => Handle::NONE,
             },
         }
     }
@@ -121,7 +124,7 @@ impl<P: PeerAddress> Client<P> {
                 why: "its body is longer than body_max",
             });
         }
-        let mut message = message;
+        let (mut message, mut plain) = (message, None);
         match self.cache.lookup(&peer, &message, now) {
             Lookup::Fresh(message) => {
                 let (handle, rtt, retransmissions) = (name, Duration::ZERO, 0);
@@ -129,14 +132,14 @@ impl<P: PeerAddress> Client<P> {
                 layer.outbox.push(Output::Response { handle, from, message, rtt, retransmissions });
                 return Ok(());
             }
-            Lookup::Stale(tag) => message.options.insert(OptionNumber::ETAG, &tag),
+            Lookup::Stale(tag) => plain = validating(&mut message, &tag),
             Lookup::Missing => {}
         }
         // RFC 9175 s3.4: bodies that are under way at the same time have different tags.
         let tag = (layer.serial as u32).to_be_bytes();
         let transfer = Transfer::new(message, transfer_limits(layer, peer), &tag);
         let ask = Ask::new(peer, name, Role::Request);
-        let inner = self.open(layer, Ask { transfer: Some(transfer), ..ask });
+        let inner = self.open(layer, Ask { transfer: Some(transfer), plain, ..ask });
         let sent = self.send_next(layer, inner, now);
         self.keep_if_accepted(inner, sent)
     }
@@ -257,6 +260,8 @@ impl<P: PeerAddress> Client<P> {
         let Some(ask) = self.asks.get_mut(&inner) else { return Ok(()) };
         let Some(transfer) = &mut ask.transfer else { return Ok(()) };
         let peer = ask.peer;
+        let (most, payload_max) = layer.transport.block_limits(peer);
+        transfer.limit(most, payload_max);
         let message = transfer.request().map_err(|_| Rejected::TooLong {
             what: "request",
             why: "its body has more blocks than there are numbers for (RFC 7959 s2.2)",
@@ -293,13 +298,18 @@ impl<P: PeerAddress> Client<P> {
         now: Instant,
     ) {
         match progress {
-            Progress::Ask => {
-                if self.send_next(layer, inner, now).is_err() {
-                    self.end(layer, inner, DropReason::QueueFull);
+            Progress::Ask => match self.send_next(layer, inner, now) {
+                Ok(()) => {}
+                Err(Rejected::TooLong { .. }) => {
+                    self.end(layer, inner, DropReason::TooLarge, Some(Fault::Narrow));
                 }
-            }
+                Err(_) => self.end(layer, inner, DropReason::QueueFull, None),
+            },
             Progress::Done(message) => self.deliver(layer, inner, from, message, rtt, now),
-            Progress::Failed(error) => self.end(layer, inner, reason(error)),
+            Progress::Failed(error) => {
+                let (reason, fault) = told(error);
+                self.end(layer, inner, reason, Some(fault));
+            }
         }
     }
 
@@ -314,13 +324,17 @@ impl<P: PeerAddress> Client<P> {
         now: Instant,
     ) {
         let Some(ask) = self.asks.remove(&inner) else { return };
-        let Ask { name: handle, role, retransmissions, started, peer, transfer, .. } = ask;
-        let rtt = rtt.max(now.since(started.unwrap_or(now)));
-        let request = transfer.as_ref().map(Transfer::whole_request);
-        let message = match request.filter(|_| role == Role::Request) {
-            Some(request) => self.cache.take(&peer, request, message, now),
+        let request = ask.plain.as_ref().or(ask.transfer.as_ref().map(Transfer::whole_request));
+        let message = match request.filter(|_| ask.role == Role::Request) {
+            Some(request) => self.cache.take(&ask.peer, request, message, now),
             None => message,
         };
+        let useless = |plain: &RequestTemplate| !is_understood(plain, &message);
+        if ask.plain.as_ref().is_some_and(useless) {
+            return self.ask_plainly(layer, inner, ask, now);
+        }
+        let Ask { name: handle, role, retransmissions, started, .. } = ask;
+        let rtt = rtt.max(now.since(started.unwrap_or(now)));
         layer.outbox.push(match role {
             Role::Notification => Output::Notification { handle, from, message },
             Role::Member | Role::Group(_) => Output::GroupResponse { handle, from, message, rtt },
@@ -331,12 +345,30 @@ impl<P: PeerAddress> Client<P> {
         self.finish_group(layer, handle);
     }
 
+    /// Asks again without the tag of the cache, since the answer is about a tag that nobody has asked about.
+    fn ask_plainly<T: Transport<P>>(
+        &mut self,
+        layer: &mut ExchangeLayer<P, T>,
+        inner: Name,
+        ask: Ask<P>,
+        now: Instant,
+    ) {
+        let tag = (layer.serial as u32).to_be_bytes();
+        let limits = transfer_limits(layer, ask.peer);
+        let transfer = ask.plain.map(|plain| Transfer::new(plain, limits, &tag));
+        self.asks.insert(inner, Ask { transfer, plain: None, ..ask });
+        if self.send_next(layer, inner, now).is_err() {
+            self.end(layer, inner, DropReason::QueueFull, None);
+        }
+    }
+
     /// A transfer has failed.
     fn end<T: Transport<P>>(
         &mut self,
         layer: &mut ExchangeLayer<P, T>,
         inner: Name,
         reason: DropReason,
+        fault: Option<Fault>,
     ) {
         let Some(Ask { name: handle, role, peer: from, .. }) = self.asks.remove(&inner) else {
             return;
@@ -349,6 +381,7 @@ impl<P: PeerAddress> Client<P> {
                 self.finish_group(layer, handle);
             }
             Role::Request | Role::Group(_) | Role::Deregistration | Role::Plain => {
+                layer.outbox.extend(fault.map(|fault| Output::Fault { handle, fault }));
                 layer.outbox.push(Output::Failed { handle, reason });
             }
         }
@@ -458,7 +491,7 @@ impl<P: PeerAddress> Client<P> {
         reason: DropReason,
     ) {
         if self.asks.contains_key(&inner) {
-            self.end(layer, inner, reason);
+            self.end(layer, inner, reason, None);
         } else if let Name::Application(handle) = inner {
             layer.outbox.push(Output::Failed { handle, reason });
         }
@@ -472,14 +505,17 @@ fn transfer_limits<P: PeerAddress, T: Transport<P>>(
 ) -> Limits {
     let (most, payload_max) = layer.transport.block_limits(peer);
     let exponent = layer.limits.exponent.min(most);
-    Limits { exponent, payload_max, body_max: layer.limits.body_max }
+    let HostLimits { body_max, negotiates, .. } = layer.limits;
+    Limits { exponent, payload_max, body_max, negotiates }
 }
 
 /// How a transfer's failure is told.
-const fn reason(error: TransferError) -> DropReason {
+const fn told(error: TransferError) -> (DropReason, Fault) {
     match error {
-        TransferError::WrongBlock => DropReason::Malformed,
-        TransferError::TooLarge | TransferError::TooManyBlocks => DropReason::TooLarge,
-        TransferError::KeepsChanging => DropReason::GaveUp,
+        TransferError::WrongBlock => (DropReason::Malformed, Fault::WrongBlock),
+        TransferError::TooLarge => (DropReason::TooLarge, Fault::TooLong),
+        TransferError::TooManyBlocks => (DropReason::TooLarge, Fault::Narrow),
+        TransferError::KeepsChanging => (DropReason::GaveUp, Fault::KeepsChanging),
+        TransferError::PartlyTaken => (DropReason::Malformed, Fault::PartlyTaken),
     }
 }

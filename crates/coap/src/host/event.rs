@@ -101,6 +101,9 @@ pub enum Input<'a, P> {
     SessionEnded {
         /// The peer.
         peer: P,
+        /// The next message opens another session: requests that have not left wait for it, and observations are
+        /// registered again through it.
+        reopens: bool,
     },
     /// The time of [`lowmesh_machine::Machine::next_deadline`] has come.
     Deadline,

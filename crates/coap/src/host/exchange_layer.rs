@@ -56,11 +56,10 @@ impl<P: PeerAddress, T: Transport<P>> ExchangeLayer<P, T> {
         from: P,
         message: &Message,
     ) -> Option<(Option<Block>, Option<Block>)> {
-        let most = self.transport.block_limits(from).0;
         let read = |option| {
             let block = Block::read(message.options.iter(), option).ok()?;
             let bert = block.is_some_and(|block| block.exponent.is_bert());
-            (!bert || most.is_bert()).then_some(block)
+            (!bert || self.transport.takes_bert(from)).then_some(block)
         };
         Some((read(OptionNumber::BLOCK1)?, read(OptionNumber::BLOCK2)?))
     }

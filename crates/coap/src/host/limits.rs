@@ -9,6 +9,9 @@ pub struct HostLimits {
     /// The largest blocks, both ways, as far as the transport takes them: with [`Exponent::BERT`]
     /// 1024 octets on datagrams, and several such blocks a message on connections.
     pub exponent: Exponent,
+    /// Own requests that read say this size to the server with the first message (RFC 7959 s2.4). A server that knows no
+    /// blocks refuses such a request.
+    pub negotiates: bool,
     /// The longest body that is put together, of a request or of a response, octets.
     pub body_max: usize,
     /// Octets of unfinished request bodies over all peers, with what each costs beside its octets. Past it
@@ -48,6 +51,7 @@ impl Default for HostLimits {
     fn default() -> Self {
         Self {
             exponent: Exponent::BERT,
+            negotiates: false,
             body_max: params::BODY_MAX,
             assemblies_max: params::ASSEMBLIES_MAX,
             assemblies_per_source: params::ASSEMBLIES_PER_SOURCE,

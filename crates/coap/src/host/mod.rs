@@ -190,6 +190,13 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
     pub const fn response_block(&self) -> Option<Block> {
         self.server.response_block()
     }
+    /// By which key the client of a request is known, if its messages are protected: the name of the key.
+    pub fn identity(&self, exchange: IncomingId) -> Option<&[u8]> {
+        match exchange {
+            IncomingId::Peer(exchange) => self.layer.transport.identity(exchange),
+            IncomingId::State(_) => None,
+        }
+    }
     /// The application needs time for a request, which takes a place until it is answered. Without a
     /// place the error is the response to give at once instead: 5.03, or 4.01 with Echo where a proof of
     /// the client's address helps.
@@ -203,15 +210,18 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
     /// The state of the resource at a path has changed: its observers are notified. For each different
     /// request among theirs comes an [`Output::Request`] that asks for the new state, a few at a time.
     pub fn changed(&mut self, path: &str, now: Instant) {
+        self.server.on_change();
         self.server.notifier.changed(&mut self.layer, path, now);
     }
     /// The same for the observers whose requests are like this one. A proxy knows what has changed elsewhere only by
     /// the request.
     pub fn request_changed(&mut self, request: &Message, now: Instant) {
+        self.server.on_change();
         self.server.notifier.request_changed(&mut self.layer, request, now);
     }
     /// The same for all observers.
     pub fn all_changed(&mut self, now: Instant) {
+        self.server.on_change();
         self.server.notifier.all_changed(&mut self.layer, now);
     }
 
@@ -251,6 +261,13 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
                     client.on_failed(layer, handle, reason);
                 }
             }
+            exchange::Output::Refused { from, message, code, why } => {
+                layer.outbox.push(Output::Refused { from, message, code, why });
+            }
+            exchange::Output::Fault { handle, fault } => {
+                let handle = client.name(handle);
+                layer.outbox.push(Output::Fault { handle, fault });
+            }
             exchange::Output::Acknowledged { handle, rtt, retransmissions } => {
                 if !server.notifier.on_acknowledged(handle, now) {
                     let handle = client.name(handle);
@@ -272,6 +289,10 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
             exchange::Output::Close { peer } => {
                 server.on_gone(layer, peer);
                 layer.outbox.push(Output::Close { peer });
+            }
+            exchange::Output::SessionOver { peer } => {
+                server.on_gone(layer, peer);
+                layer.outbox.push(Output::SessionOver { peer });
             }
             exchange::Output::Discarded { from, cause } => {
                 layer.outbox.push(Output::Discarded { from, cause });
@@ -322,10 +343,9 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
                 server.on_gone(layer, peer);
                 result
             }
-            Input::SessionEnded { peer } => {
-                let result = layer.transport.handle(now, exchange::Input::SessionEnded { peer });
-                server.on_gone(layer, peer);
-                result
+            Input::SessionEnded { peer, reopens } => {
+                let ended = exchange::Input::SessionEnded { peer, reopens };
+                layer.transport.handle(now, ended).inspect(|()| server.on_gone(layer, peer))
             }
             Input::Deadline => layer.transport.handle(now, exchange::Input::Deadline),
             Input::Datagram { from, bytes } => {

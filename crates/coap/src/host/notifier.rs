@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use lowmesh_machine::{DropReason, earliest};
 use lowmesh_units::{Duration, Instant};
-use lowmesh_wire::coap::{Code, Message, OptionNumber, Options};
+use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Options};
 
 use super::event::{IncomingId, Output, StateId};
 use super::exchange_layer::ExchangeLayer;
@@ -17,7 +17,7 @@ use crate::blockwise::{Block, Representations};
 use crate::event::ResponseTemplate;
 use crate::exchange::{Input, Name};
 use crate::observe::{End, Notification, ObservationId, Registry, Standing};
-use crate::params::{DATAGRAM_OVERHEAD, STATES_MAX};
+use crate::params::STATES_MAX;
 
 /// The observers of a server, and what they are still to be told.
 #[derive(Debug)]
@@ -183,9 +183,9 @@ impl<P: PeerAddress> Notifier<P> {
     ) {
         while self.notifies(layer, now) {
             let (handle, transport) = (layer.next_name(), &layer.transport);
-            let standing = |peer| Standing {
+            let standing = |peer: P| Standing {
                 proven: transport.is_proven(peer),
-                credit: transport.credit(peer, now).saturating_add(DATAGRAM_OVERHEAD),
+                credit: transport.credit(peer, now).saturating_add(peer.overhead()),
                 room_at: transport.room_at(peer, now),
             };
             let due = self.registry.next_notification(now, handle, standing);
@@ -215,6 +215,11 @@ impl<P: PeerAddress> Notifier<P> {
         let most = layer.affordable(peer, layer.transport.credit(peer, now), overhead);
         let wanted = block.map(Block::from_value);
         let proven = layer.transport.is_proven(peer);
+        let mut response = response;
+        if response.code.class() != Class::Success && response.payload.len() > most.1 {
+            // RFC 7252 s5.5.2: the text of an error is for people; the code alone ends the observation.
+            response.payload.clear();
+        }
         let tables = representations;
         let response = tables.answer((peer, key), response, wanted, most, proven, now);
         let observer = token.clone();

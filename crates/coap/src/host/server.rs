@@ -12,17 +12,18 @@ use super::exchange_layer::ExchangeLayer;
 use super::notifier::{Notifier, is_challenge};
 use super::places::{Load, NoPlace, Place, Places};
 use super::{HostLimits, Transport};
-use crate::blockwise::{Arrival, Assembled, Assemblies, Block, Representations, RequestKey};
+use crate::blockwise::{
+    Arrival, Assembled, Assemblies, Block, Repeatable, Representations, RequestKey,
+};
 use crate::echo::Challenges;
 use crate::event::ResponseTemplate;
 use crate::exchange::{ExchangeId, Input, Name};
 use crate::observe::{DEREGISTER, REGISTER};
 use crate::ordered::Ordered;
 use crate::params::{
-    ACK_DELAY, DATAGRAM_OVERHEAD, LATER_BLOCK_OVERHEAD, NOTIFICATION_SLACK, OBSERVED_REQUEST_MAX,
-    REQUESTS_OCTETS_MAX,
+    ACK_DELAY, LATER_BLOCK_OVERHEAD, NOTIFICATION_SLACK, OBSERVED_REQUEST_MAX, REQUESTS_OCTETS_MAX,
 };
-use crate::resource::Wishes;
+use crate::resource::{EntityTag, Wishes};
 use crate::{Lifetimes, PeerAddress};
 
 /// What is kept of a request while the application answers.
@@ -39,6 +40,10 @@ pub(super) struct Asked<P> {
     wanted: Option<Block>,
     /// The request, if it asks to be registered.
     observes: Option<Message>,
+    /// The tag of its body.
+    body: EntityTag,
+    /// The application agrees to keep the observation.
+    agreed: bool,
     /// Octets of its options and its body.
     octets: usize,
     /// Octets of its token in a message.
@@ -68,6 +73,8 @@ impl<P> Asked<P> {
             arrived,
             wanted,
             observes: None,
+            body: EntityTag::of(if reads(message.code) { &message.payload } else { &[] }),
+            agreed: false,
             octets: 0,
             token_len: message.token.encoded_len(),
             at,
@@ -80,6 +87,11 @@ impl<P> Asked<P> {
     }
 }
 
+/// Whether a method reads, and changes nothing.
+const fn reads(method: Code) -> bool {
+    matches!(method, Code::GET | Code::FETCH)
+}
+
 /// Tables of a server.
 #[derive(Debug)]
 pub(super) struct Server<P> {
@@ -87,6 +99,8 @@ pub(super) struct Server<P> {
     latest_block: Option<Block>,
     /// EXCHANGE_LIFETIME, the widest of all peers.
     lifetime: Duration,
+    /// Requests and changes that may have changed a resource.
+    changes: u64,
     /// Boxed, since the table moves its entries.
     asked: Ordered<ExchangeId, Box<Asked<P>>>,
     places: Places<P>,
@@ -103,6 +117,7 @@ impl<P: PeerAddress> Server<P> {
         let mut server = Self {
             latest_block: None,
             lifetime: lifetimes.exchange,
+            changes: 0,
             asked: Ordered::new(),
             places: Places::new(Load {
                 requests: limits.requests_max,
@@ -137,6 +152,10 @@ impl<P: PeerAddress> Server<P> {
     #[cfg(test)]
     pub(super) fn asked_len(&self) -> usize {
         self.asked.len()
+    }
+    /// A resource has changed: no repetition of a request is answered with an earlier state.
+    pub(super) const fn on_change(&mut self) {
+        self.changes += 1;
     }
     /// A peer has gone. Its requests leave if their answers can no longer be sent.
     pub(super) fn on_gone<T: Transport<P>>(&mut self, layer: &ExchangeLayer<P, T>, peer: P) {
@@ -193,13 +212,13 @@ impl<P: PeerAddress> Server<P> {
         now: Instant,
     ) {
         let mut message = message;
-        if let Some(value) = message.options.get(OptionNumber::ECHO)
-            && self.challenges.meet(from, value, now)
-        {
+        let echo = message.options.get(OptionNumber::ECHO);
+        let proves = echo.is_some_and(|value| self.challenges.meet(from, value, now));
+        if proves {
             layer.transport.prove(from, now);
         }
         let observe = message.options.get_uint(OptionNumber::OBSERVE);
-        let reads = matches!(message.code, Code::GET | Code::FETCH);
+        let reads = reads(message.code);
         if observe == Some(DEREGISTER) && reads {
             self.notifier.registry.remove(from, &message.token);
         }
@@ -219,35 +238,65 @@ impl<P: PeerAddress> Server<P> {
             return layer.answer(exchange, challenge, now);
         }
         let mut asked = Box::new(Asked::new(from, &message, (arrived, wanted), multicast, now));
-        if let Some(block) = arrived {
-            match self.assemble(layer, &asked, block, &message, now) {
-                Ok(body) => message.payload = body,
-                Err(response) => return layer.answer(exchange, response, now),
-            }
+        if let Err(response) = self.take_block(layer, &asked, &mut message, now) {
+            return layer.answer(exchange, response, now);
+        }
+        asked.octets = message.options.as_bytes().len() + message.payload.len();
+        // A longer request is answered once and not observed: it would be kept as long as its observer.
+        // RFC 7959 s3.4: a notification is a first block, so a request for a later one observes nothing.
+        let first = wanted.is_none_or(|block| block.number == 0);
+        if observe == Some(REGISTER) && reads && first && asked.octets <= OBSERVED_REQUEST_MAX {
+            asked.observes = Some(message.clone());
+        }
+        let kept = (proves && reads && first && arrived.is_none())
+            .then(|| self.kept_for(&asked, now))
+            .flatten();
+        let transport = &layer.transport;
+        self.remember(exchange, asked, |id| transport.awaits_response(id));
+        if let Some(response) = kept {
+            // Without a free message ID the response is not sent; the client asks again.
+            let _unsent = self.respond(layer, exchange, response, Name::NONE, now);
+            return;
+        }
+        if !reads {
+            self.on_change();
+        }
+        message.options.remove(OptionNumber::BLOCK2);
+        let exchange = IncomingId::Peer(exchange);
+        layer.outbox.push(Output::Request { exchange, from, message, multicast });
+    }
+
+    /// Puts the whole body of a request whose last block has come into its message. The error is the response to give at once:
+    /// the body goes on, or a response that has begun does.
+    fn take_block<T: Transport<P>>(
+        &mut self,
+        layer: &mut ExchangeLayer<P, T>,
+        asked: &Asked<P>,
+        message: &mut Message,
+        now: Instant,
+    ) -> Result<(), ResponseTemplate> {
+        if let Some(block) = asked.arrived {
+            message.payload = self.assemble(layer, asked, block, message, now)?;
             for own in [OptionNumber::BLOCK1, OptionNumber::SIZE1] {
                 message.options.remove(own);
             }
-        } else if let Some(block) = wanted.filter(|block| block.number > 0) {
-            match self.later(layer, &asked, block, now) {
-                Some(response) => return layer.answer(exchange, response, now),
+        } else if let Some(block) = asked.wanted.filter(|block| block.number > 0) {
+            match self.later(layer, asked, block, now) {
+                Some(response) => return Err(response),
                 // RFC 7959 s2.4: a GET can be performed again for its later blocks, others not.
-                None if !reads => {
-                    let response = ResponseTemplate::new(Code::REQUEST_ENTITY_INCOMPLETE);
-                    return layer.answer(exchange, response, now);
+                None if !reads(asked.code) => {
+                    return Err(ResponseTemplate::new(Code::REQUEST_ENTITY_INCOMPLETE));
                 }
                 None => {}
             }
         }
-        asked.octets = message.options.as_bytes().len() + message.payload.len();
-        // A longer request is answered once and not observed: it would be kept as long as its observer.
-        if observe == Some(REGISTER) && reads && asked.octets <= OBSERVED_REQUEST_MAX {
-            asked.observes = Some(message.clone());
-        }
-        let transport = &layer.transport;
-        self.remember(exchange, asked, |id| transport.awaits_response(id));
-        message.options.remove(OptionNumber::BLOCK2);
-        let exchange = IncomingId::Peer(exchange);
-        layer.outbox.push(Output::Request { exchange, from, message, multicast });
+        Ok(())
+    }
+
+    /// The response to a request that is repeated with the Echo value it has brought: the application has made it already.
+    fn kept_for(&mut self, asked: &Asked<P>, now: Instant) -> Option<ResponseTemplate> {
+        let of = Repeatable { body: asked.body, changes: self.changes };
+        self.representations.take_repetition(&(asked.peer, asked.key()), of, now)
     }
 
     /// Takes a block of a request's body: the whole body, or what to answer meanwhile.
@@ -305,9 +354,12 @@ impl<P: PeerAddress> Server<P> {
     ) -> Result<(), Rejected> {
         self.latest_block = None;
         let mut response = response;
-        if let Some(asked) = self.forget(exchange) {
+        if let Some(mut asked) = self.forget(exchange) {
+            asked.agreed = response.options.get(OptionNumber::OBSERVE).is_some();
             if is_challenge(&response) {
                 response = self.challenge(layer, asked.peer, now);
+            } else if asked.arrived.is_some() {
+                self.assemblies.end(&(asked.peer, asked.key()));
             }
             asked.wishes.apply(&mut response);
             let token = self.register(layer, &asked, &mut response, now);
@@ -315,7 +367,7 @@ impl<P: PeerAddress> Server<P> {
             let block = Block::read(response.options.iter(), OptionNumber::BLOCK2);
             self.latest_block = block.ok().flatten();
             let observes = response.options.get(OptionNumber::OBSERVE).is_some();
-            let octets = response.encoded_len(asked.token_len) + DATAGRAM_OVERHEAD;
+            let octets = response.encoded_len(asked.token_len) + asked.peer.overhead();
             let sent = layer.transport.handle(now, Input::Respond { exchange, response, handle });
             if let Some(token) = token {
                 if observes && sent.is_ok() {
@@ -396,7 +448,7 @@ impl<P: PeerAddress> Server<P> {
         // An observer is notified of the next state within the same credit.
         let observes = response.options.get(OptionNumber::OBSERVE).is_some();
         let next = if observes { response.shortest_len(asked.token_len) } else { 0 };
-        let reserved = if observes { DATAGRAM_OVERHEAD + next + NOTIFICATION_SLACK } else { 0 };
+        let reserved = if observes { asked.peer.overhead() + next + NOTIFICATION_SLACK } else { 0 };
         let mut most = layer.affordable(peer, credit.saturating_sub(reserved), overhead);
         if most.1 == 0 {
             most = layer.affordable(peer, credit, overhead);
@@ -406,8 +458,13 @@ impl<P: PeerAddress> Server<P> {
             most = (most.0.min(block), most.1.min(block.size()));
         }
         let mut response = response;
+        let reads = reads(asked.code);
+        let challenges = response.options.get(OptionNumber::ECHO).is_some();
+        // RFC 9175 s2.3: the client repeats a request that it gets an Echo value for. That must not perform it twice.
+        let too_long = response.encoded_len(asked.token_len) > credit;
+        let whole = (too_long && reads && !challenges).then(|| response.clone());
         let cut = wanted.is_some() || response.payload.len() > most.1;
-        if response.code.class() == Class::Success && cut {
+        if cut {
             let proven = layer.transport.is_proven(peer);
             let tables = &mut self.representations;
             response = tables.answer((peer, asked.key()), response, wanted, most, proven, now);
@@ -422,7 +479,17 @@ impl<P: PeerAddress> Server<P> {
             let exponent = block.exponent.min(layer.preferred(peer));
             Block { exponent, ..block }.write(&mut response.options, OptionNumber::BLOCK1);
         }
-        self.within_credit(layer, asked, response, credit, now)
+        let response = self.within_credit(layer, asked, response, credit, now);
+        if let Some(mut whole) = whole
+            && response.options.get(OptionNumber::ECHO).is_some()
+        {
+            if asked.agreed {
+                whole.options.set_uint(OptionNumber::OBSERVE, REGISTER);
+            }
+            let of = Repeatable { body: asked.body, changes: self.changes };
+            self.representations.keep_for_repetition((peer, asked.key()), whole, of, now);
+        }
+        response
     }
 
     /// The response, if the credit of its client covers it; else nothing but the challenge.
@@ -438,7 +505,7 @@ impl<P: PeerAddress> Server<P> {
             return response;
         }
         // A method that has been performed is not repeated with a challenge.
-        if !matches!(asked.code, Code::GET | Code::FETCH) {
+        if !reads(asked.code) {
             return ResponseTemplate::new(response.code);
         }
         // RFC 9175 s2.3: 4.01 with the Echo option.

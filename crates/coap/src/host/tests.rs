@@ -11,9 +11,11 @@ use crate::blockwise::{Block, Exponent};
 use crate::event::{Notifications, RequestTemplate, ResponseTemplate};
 
 mod bounds;
+mod cut;
 mod drive;
 mod groups;
 mod hostile;
+mod repetition;
 mod sources;
 
 const CLIENT: u8 = 1;
@@ -21,6 +23,7 @@ const SERVER: u8 = 2;
 const T0: Instant = Instant::ZERO;
 const TRUSTING: HostLimits = HostLimits {
     exponent: Exponent::MAX,
+    negotiates: false,
     body_max: 1 << 20,
     assemblies_max: 1 << 21,
     assemblies_per_source: 1 << 21,
@@ -53,11 +56,14 @@ struct Pair {
     /// Octets of every datagram, by receiver.
     sizes: BTreeMap<u8, Vec<usize>>,
     now: Instant,
+    /// Requests that the server's application has had.
+    asked: usize,
 }
 
 fn pair(limits: HostLimits, body: Vec<u8>) -> Pair {
     let client = host(1, TRUSTING);
-    Pair { client, server: host(2, limits), body, sizes: BTreeMap::new(), now: T0 }
+    let (server, sizes) = (host(2, limits), BTreeMap::new());
+    Pair { client, server, body, sizes, now: T0, asked: 0 }
 }
 
 impl Pair {
@@ -91,6 +97,7 @@ impl Pair {
         }
     }
     fn serve(&mut self, exchange: IncomingId, message: &Message) {
+        self.asked += 1;
         let mut response = ResponseTemplate::new(Code::CONTENT);
         response.payload = match message.code {
             Code::GET => self.body.clone(),
@@ -404,6 +411,55 @@ fn a_client_with_a_cache_asks_once_while_the_answer_is_fresh_and_then_validates_
     let heard = pair.ask(RequestTemplate::get("/large"));
     assert_eq!(only_payload(&heard), ("response", body(2000)));
     assert_eq!(pair.sizes[&SERVER].len(), 3, "one validation");
+}
+
+/// What a host answers with a request for, or hears at last.
+fn answer_of(client: &mut Datagrams) -> (Vec<Message>, Vec<Output<u8>>) {
+    let (mut sent, mut heard) = (Vec::new(), Vec::new());
+    while let Some(output) = client.poll_output() {
+        match output {
+            Output::Send { bytes, .. } => sent.push(Message::parse(&bytes).expect("own bytes")),
+            Output::Response { .. } => heard.push(output),
+            _ => {}
+        }
+    }
+    (sent, heard)
+}
+
+#[test]
+fn a_validation_of_a_tag_that_nobody_has_asked_about_is_followed_by_the_request_alone() {
+    let mut client = host(1, HostLimits { cache_max: 10_000, ..TRUSTING });
+    // The first answer is stale after a second; then the server confirms another tag.
+    let answers = [(Code::CONTENT, &b"v1"[..]), (Code::VALID, b"v2"), (Code::CONTENT, b"v2")];
+    let (mut now, mut tags, mut payloads) = (T0, Vec::new(), Vec::new());
+    let mut answers = answers.into_iter();
+    for _ in 0..2 {
+        let message = RequestTemplate::get("/t");
+        let input = Input::Request { peer: SERVER, message, handle: Handle(7) };
+        client.handle(now, input).expect("acceptable");
+        loop {
+            let (sent, heard) = answer_of(&mut client);
+            if let [Output::Response { message, .. }] = &heard[..] {
+                payloads.push((message.code, message.payload.clone()));
+                break;
+            }
+            let request = &sent[0];
+            tags.push(request.options.get(OptionNumber::ETAG).map(<[u8]>::to_vec));
+            let (code, tag) = answers.next().expect("three requests");
+            let mut answer = Message::new(Kind::Acknowledgement, code, request.message_id);
+            answer.token = request.token.clone();
+            answer.options.insert(OptionNumber::ETAG, tag);
+            answer.options.insert_uint(OptionNumber::MAX_AGE, 1);
+            if code == Code::CONTENT {
+                answer.payload = tag.to_vec();
+            }
+            let bytes = answer.to_vec();
+            client.handle(now, Input::Datagram { from: SERVER, bytes: &bytes }).expect("fine");
+        }
+        now += Duration::from_secs(2);
+    }
+    assert_eq!(tags, [None, Some(b"v1".to_vec()), None]);
+    assert_eq!(payloads, [(Code::CONTENT, b"v1".to_vec()), (Code::CONTENT, b"v2".to_vec())]);
 }
 
 #[test]

@@ -13,6 +13,10 @@ use crate::{ConfigError, CongestionControl, Endpoint, Lifetimes, PeerAddress};
 pub trait Transport<P>: for<'a> Machine<Input<'a> = Input<'a, P>, Output = Output<P>> {
     /// The largest blocks that a message to `peer` takes, and how many octets of payload it holds.
     fn block_limits(&self, peer: P) -> (Exponent, usize);
+    /// Whether a message of `peer` may have the blocks of BERT, which only connections carry (RFC 8323 s6).
+    fn takes_bert(&self, peer: P) -> bool {
+        self.block_limits(peer).0.is_bert()
+    }
     /// Gives a destination a congestion control of its own, or with `None` that of the transport again:
     /// see [`Endpoint::choose_congestion_control`].
     fn choose_congestion_control(
@@ -45,6 +49,10 @@ pub trait Transport<P>: for<'a> Machine<Input<'a> = Input<'a, P>, Output = Outpu
     }
     /// Whether a request of a peer can still be answered.
     fn awaits_response(&self, exchange: ExchangeId) -> bool;
+    /// The name of the key that protects a request of a peer.
+    fn identity(&self, _exchange: ExchangeId) -> Option<&[u8]> {
+        None
+    }
     /// Octets of a message that may leave to a peer now: no bound for proven addresses.
     fn credit(&self, peer: P, now: Instant) -> usize;
     /// Whether there is room for one more notification to a proven address.

@@ -17,6 +17,16 @@ pub struct Place {
 }
 
 impl Place {
+    /// Whether a notification with this place is news to an observer that has seen `newest`. `asked` is when the
+    /// registration left whose answer is awaited, if one is.
+    ///
+    /// RFC 7641 s3.4 orders the notifications of one registration. The answer to a registration that left after the newest
+    /// notification had come is newer, whatever its number: the server may have started again and count from the start,
+    /// and s3.3.1 registers again to find that out.
+    pub fn is_news(self, newest: Option<Self>, asked: Option<Instant>) -> bool {
+        let Some(newest) = newest else { return true };
+        self.is_after(newest) || asked.is_some_and(|asked| newest.arrived < asked)
+    }
     /// Whether this one is newer than the newest so far.
     ///
     /// ```

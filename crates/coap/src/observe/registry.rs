@@ -28,7 +28,7 @@ use crate::PeerAddress;
 use crate::blockwise::RequestKey;
 use crate::event::ResponseTemplate;
 use crate::exchange::Name;
-use crate::params::{CONFIRM_AFTER, DATAGRAM_OVERHEAD, NOTIFICATION_GAP};
+use crate::params::{CONFIRM_AFTER, NOTIFICATION_GAP};
 
 /// All observations of a server.
 #[derive(Debug)]
@@ -356,7 +356,7 @@ impl<P: PeerAddress> Registry<P> {
             return None;
         };
         let credit = standing.credit.saturating_add(observer.reserve);
-        let needs = state.shortest_len(id.1.encoded_len()) + DATAGRAM_OVERHEAD;
+        let needs = state.shortest_len(id.1.encoded_len()) + id.0.overhead();
         if !proven && needs > credit {
             self.withheld.insert(id.clone());
             return None;

@@ -2,8 +2,9 @@
 //!
 //! [`forward`] says where a request that came to a proxy is meant for and what to send there;
 //! [`back`] makes the response for the client of what came back. Between the two a driver that
-//! knows addresses resolves the host, asks with a [`Host`](crate::Host) of the right scheme,
-//! whose cache is the proxy's cache, and turns a failure into [`failure`].
+//! knows addresses resolves the host, asks with a [`Host`](crate::Host) of the right scheme, and turns a failure into
+//! [`failure`]. The rules of a proxy come before those of an endpoint, in both directions (RFC 7252 s5.4.1), so the
+//! transports on both sides have [`Config::proxy`](crate::Config::proxy) set.
 //!
 //! ```
 //! use lowmesh_coap::proxy::{Forward, forward};
@@ -57,7 +58,7 @@ pub fn reverse(
     knows: impl Fn(OptionNumber) -> bool,
 ) -> Result<Forward, Code> {
     let mut target = target;
-    target.path.extend(texts(&request.options, OptionNumber::URI_PATH)?);
+    target.path.extend(path(&request.options)?);
     target.query.extend(texts(&request.options, OptionNumber::URI_QUERY)?);
     let mut options = Options::new();
     target.insert_into(&mut options);
@@ -106,24 +107,28 @@ fn relay(
         options,
         payload: request.payload.clone(),
         token: None,
+        body_max: None,
     };
     Ok(Forward { target, request })
 }
 
-/// The response for the client; 5.02 if it has an unsafe option that the proxy does not know (RFC
-/// 7252 s5.7.1).
-pub fn back(response: Message, knows: impl Fn(OptionNumber) -> bool) -> ResponseTemplate {
+/// The response for the client, with every option that is safe to forward, critical or not. `Err` is the code to answer
+/// with: 5.02 if it has an unsafe option that the proxy does not know (RFC 7252 s5.7.1).
+pub fn back(
+    response: Message,
+    knows: impl Fn(OptionNumber) -> bool,
+) -> Result<ResponseTemplate, Code> {
     let mut options = response.options;
-    let stranger = |number: OptionNumber| !is_forwarded(number, &knows);
-    if options.iter().any(|one| stranger(one.number)) {
-        return ResponseTemplate::new(Code::BAD_GATEWAY);
+    if !options.iter().all(|one| is_forwarded(one.number, &knows)) {
+        return Err(Code::BAD_GATEWAY);
     }
     // Blocks and challenges are between neighbours.
     options.retain(|one| {
         let number = one.number;
         !matches!(number, OptionNumber::BLOCK1 | OptionNumber::BLOCK2 | OptionNumber::ECHO)
     });
-    ResponseTemplate { options, payload: response.payload, ..ResponseTemplate::new(response.code) }
+    let template = ResponseTemplate::new(response.code);
+    Ok(ResponseTemplate { options, payload: response.payload, ..template })
 }
 
 /// The response to the client if the next hop gave none.
@@ -159,7 +164,7 @@ fn target(options: &Options) -> Result<Uri, Code> {
     let host = str::from_utf8(host).map_err(|_| Code::BAD_OPTION)?;
     let port = options.get_uint(OptionNumber::URI_PORT).map(u16::try_from);
     let explicit_port = port.transpose().map_err(|_| Code::BAD_OPTION)?;
-    let path = texts(options, OptionNumber::URI_PATH)?;
+    let path = path(options)?;
     let query = texts(options, OptionNumber::URI_QUERY)?;
     Ok(Uri { scheme, host: host_of(host)?, explicit_port, path, query })
 }
@@ -174,6 +179,17 @@ fn host_of(text: &str) -> Result<Host, Code> {
             .map_err(|_| Code::BAD_OPTION);
     }
     Ok(text.parse().map_or_else(|_| Host::Name(text.to_ascii_lowercase()), Host::V4))
+}
+
+/// The segments of the path. One that a URI cannot have would lead out of the path of a reverse proxy's target.
+fn path(options: &Options) -> Result<Vec<String>, Code> {
+    let path = texts(options, OptionNumber::URI_PATH)?;
+    // RFC 7252 s5.10.1: the value of a Uri-Path MUST NOT be "." or "..". What a critical option says wrongly counts as
+    // not recognised (s5.4.3).
+    if path.iter().any(|segment| matches!(&**segment, "." | "..")) {
+        return Err(Code::BAD_OPTION);
+    }
+    Ok(path)
 }
 
 /// The values of an option as text.

@@ -52,8 +52,9 @@ impl<P: PeerAddress> ConnectionLayer<P> {
     }
     /// What it understands of the messages of peers.
     pub(super) fn understanding(&self) -> Understanding<'_> {
-        let ConnectionLimits { extensions, proxy, .. } = &self.limits;
-        Understanding { extensions, proxy: *proxy, token_len_max: TOKEN_LEN_MAX }
+        let ConnectionLimits { extensions, proxy, reverse_proxy, .. } = &self.limits;
+        let (proxy, reverse_proxy, token_len_max) = (*proxy, *reverse_proxy, TOKEN_LEN_MAX);
+        Understanding { extensions, proxy, reverse_proxy, token_len_max }
     }
     /// How far a connection has come.
     pub(super) fn state(&self, peer: P) -> Option<State> {

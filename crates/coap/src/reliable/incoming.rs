@@ -4,8 +4,8 @@ use alloc::collections::BTreeMap;
 
 use lowmesh_machine::{DropReason, Rejected};
 use lowmesh_units::Duration;
+use lowmesh_wire::coap::Token;
 use lowmesh_wire::coap::stream::{StreamMessage, StreamView};
-use lowmesh_wire::coap::{Code, Token};
 
 use super::connection_layer::ConnectionLayer;
 use super::message::{TOO_LONG, message};
@@ -57,15 +57,12 @@ impl<P: PeerAddress> Requests<P> {
     ) {
         let recognition = layer.understanding().of_request(view.options());
         let token = view.token();
-        let refused = match recognition.critical {
-            Some(number) => {
-                layer.outputs.discard(from, Discard::CriticalOption(number));
-                // RFC 7252 s5.4.1: as in a CON request.
-                Some(Code::BAD_OPTION)
-            }
-            None => layer.understanding().refusal(view.options(), token.len()),
-        };
-        let refused = refused.map(ResponseTemplate::new).or_else(|| {
+        if let Some(number) = recognition.critical {
+            layer.outputs.discard(from, Discard::CriticalOption(number));
+        }
+        // RFC 7252 s5.4.1: an unknown critical option is answered as in a CON request.
+        let refused = layer.understanding().refusal(view.options(), recognition, token.len());
+        let refused = refused.or_else(|| {
             let busy = self.is_busy(layer, from).then(ResponseTemplate::busy)?;
             layer.outputs.discard(from, Discard::Overloaded);
             Some(busy)

@@ -31,8 +31,11 @@ pub struct ConnectionLimits {
     pub response_timeout: Duration,
     /// Critical options beyond those of RFC 7252 that the layers above process.
     pub extensions: Vec<OptionNumber>,
-    /// Requests for other hosts go to the application; else they are answered with 5.05.
+    /// Requests for other hosts go to the application; else they are answered with 5.05: see
+    /// [`Config::proxy`](crate::Config::proxy).
     pub proxy: bool,
+    /// See [`Config::reverse_proxy`](crate::Config::reverse_proxy).
+    pub reverse_proxy: bool,
 }
 
 impl Default for ConnectionLimits {
@@ -49,6 +52,7 @@ impl Default for ConnectionLimits {
             response_timeout: params::EXCHANGE_LIFETIME,
             extensions: Vec::new(),
             proxy: false,
+            reverse_proxy: false,
         }
     }
 }

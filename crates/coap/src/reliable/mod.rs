@@ -71,6 +71,10 @@ impl<P: PeerAddress> Connections<P> {
     pub fn is_open(&self, peer: P) -> bool {
         self.layer.state(peer) == Some(State::Open)
     }
+    /// Own requests and pings that are not answered, and observations.
+    pub fn open(&self) -> usize {
+        self.own.len()
+    }
     /// Requests of peers that the application has not answered.
     pub fn incoming(&self) -> usize {
         self.requests.len()
@@ -97,7 +101,7 @@ impl<P: PeerAddress> Machine for Connections<P> {
                 self.release(peer);
                 None
             }
-            Input::Unreachable { peer } | Input::SessionEnded { peer } => {
+            Input::Unreachable { peer } | Input::SessionEnded { peer, .. } => {
                 self.end(peer, DropReason::NoRoute);
                 None
             }

@@ -13,7 +13,7 @@ use super::connection::State;
 use super::connection_layer::ConnectionLayer;
 use super::message::{TOO_LONG, message};
 use crate::PeerAddress;
-use crate::event::{Discard, Purpose, RequestTemplate};
+use crate::event::{Discard, Fault, Purpose, RequestTemplate};
 use crate::exchange::{ExchangeId, Name, Output};
 use crate::no_response::Unwanted;
 use crate::observe::{DEREGISTER, registers};
@@ -54,6 +54,10 @@ pub(super) struct OwnExchanges<P> {
 impl<P: PeerAddress> OwnExchanges<P> {
     pub(super) const fn new() -> Self {
         Self { waiting: BTreeMap::new(), by_token: BTreeMap::new(), deadlines: BTreeSet::new() }
+    }
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
     }
     /// When the next one has waited long enough.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
@@ -237,7 +241,8 @@ impl<P: PeerAddress> OwnExchanges<P> {
             // What nobody has verified speaks for nobody.
             if !verified {
                 self.forget(id);
-                layer.outputs.fail(handle, DropReason::Malformed);
+                let fault = Fault::CriticalOption(number);
+                layer.outputs.fail_by(handle, DropReason::Malformed, fault);
             }
             return;
         }
@@ -272,12 +277,20 @@ impl<P: PeerAddress> OwnExchanges<P> {
     }
 
     /// A connection is over, and everything on it has failed.
-    pub(super) fn end(&mut self, layer: &mut ConnectionLayer<P>, peer: P, reason: DropReason) {
+    pub(super) fn end(
+        &mut self,
+        layer: &mut ConnectionLayer<P>,
+        peer: P,
+        reason: DropReason,
+        fault: Option<&Fault>,
+    ) {
         let open = self.waiting.iter().filter(|(_, waiting)| waiting.peer == peer);
         let open: Vec<ExchangeId> = open.map(|(id, _)| *id).collect();
         for id in open {
-            if let Some(Waiting { handle, .. }) = self.forget(id) {
-                layer.outputs.fail(handle, reason);
+            let Some(Waiting { handle, .. }) = self.forget(id) else { continue };
+            match fault {
+                Some(fault) => layer.outputs.fail_by(handle, reason, fault.clone()),
+                None => layer.outputs.fail(handle, reason),
             }
         }
     }

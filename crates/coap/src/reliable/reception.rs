@@ -13,7 +13,7 @@ use lowmesh_wire::coap::{Class, Code, Token};
 use super::Connections;
 use super::connection::State;
 use crate::PeerAddress;
-use crate::event::Discard;
+use crate::event::{Discard, Fault};
 use crate::exchange::Output;
 
 impl<P: PeerAddress> Connections<P> {
@@ -28,9 +28,13 @@ impl<P: PeerAddress> Connections<P> {
     }
     /// The connection ends at once: whatever is open on it has failed.
     pub(super) fn end(&mut self, peer: P, reason: DropReason) {
+        self.end_by(peer, reason, None);
+    }
+    /// The same, for what the peer has done.
+    fn end_by(&mut self, peer: P, reason: DropReason, fault: Option<&Fault>) {
         if self.layer.remove(peer) {
             self.requests.end(peer);
-            self.own.end(&mut self.layer, peer, reason);
+            self.own.end(&mut self.layer, peer, reason, fault);
         }
     }
     /// Ends a connection whose peer broke the rules (RFC 8323 s5.6).
@@ -149,8 +153,9 @@ impl<P: PeerAddress> Connections<P> {
                 }
                 self.close_if_done(from);
             }
-            Signal::Abort { .. } => {
-                self.end(from, DropReason::Reset);
+            Signal::Abort { diagnostic, .. } => {
+                // RFC 8323 s5.6: the diagnostic payload is for people.
+                self.end_by(from, DropReason::Reset, Some(&Fault::Aborted(diagnostic)));
                 self.layer.outputs.push(Output::Close { peer: from });
             }
         }

@@ -9,7 +9,7 @@ use lowmesh_wire::coap::stream::{Framing, StreamMessage, StreamView};
 use lowmesh_wire::coap::{Code, OptionNumber, Token};
 
 use super::*;
-use crate::event::{Discard, RequestTemplate, ResponseTemplate};
+use crate::event::{Discard, Fault, RequestTemplate, ResponseTemplate};
 use crate::exchange::Name;
 use crate::host::{self, Host, HostLimits};
 
@@ -256,7 +256,11 @@ fn an_abort_or_a_lost_connection_fails_what_is_open() {
             input(&mut machine, Input::Unreachable { peer: PEER })
         };
         let reason = if aborted { DropReason::Reset } else { DropReason::NoRoute };
-        assert_eq!(out[0], Output::Failed { handle: Name::Application(Handle(7)), reason });
+        let handle = Name::Application(Handle(7));
+        let fault = Fault::Aborted("why".into());
+        let fault = aborted.then_some(Output::Fault { handle, fault });
+        let told: Vec<_> = fault.into_iter().chain([Output::Failed { handle, reason }]).collect();
+        assert_eq!(out[..told.len()], told);
         assert_eq!((machine.is_empty(), machine.next_deadline()), (true, None));
     }
 }

@@ -21,8 +21,10 @@ pub(super) fn answer<'a, R: 'a>(
 ) -> ResponseTemplate {
     let Some(filters) = filters(request) else { return ResponseTemplate::new(Code::BAD_REQUEST) };
     let mut document = String::new();
-    for (path, resource) in resources.filter(|(_, resource)| !resource.is_hidden()) {
-        let link = link(&path, resource);
+    let listed = resources.filter(|(_, resource)| !resource.is_hidden());
+    for link in listed.flat_map(|(path, resource)| {
+        core::iter::once(link(&path, resource)).chain(resource.below())
+    }) {
         let wanted =
             links(&link).flatten().all(|link| filters.iter().all(|filter| filter.matches(&link)));
         if wanted {

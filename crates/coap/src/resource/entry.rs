@@ -2,7 +2,9 @@
 //! 6690 s3).
 
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::fmt;
 
 use lowmesh_wire::coap::{Code, ContentFormat, Message, OptionNumber};
 
@@ -25,6 +27,17 @@ pub struct Resource<R> {
     hidden: bool,
     subtree: bool,
     conditional: bool,
+    below: Option<Below>,
+}
+
+/// Lists what is below a subtree now: a link each.
+#[derive(Clone)]
+struct Below(Arc<dyn Fn() -> Vec<String> + Send + Sync>);
+
+impl fmt::Debug for Below {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Below")
+    }
 }
 
 impl<R> Resource<R> {
@@ -42,6 +55,7 @@ impl<R> Resource<R> {
             hidden: false,
             subtree: false,
             conditional: false,
+            below: None,
         }
     }
     /// Adds a link attribute (RFC 6690 s3), such as `rt`, to the listing.
@@ -86,6 +100,11 @@ impl<R> Resource<R> {
     pub fn subtree(self) -> Self {
         Self { subtree: true, ..self }
     }
+    /// Makes `/.well-known/core` list what is below a subtree, too: `links` gives a link for each resource, as RFC 6690 s2
+    /// writes it, whenever a client asks.
+    pub fn lists(self, links: impl Fn() -> Vec<String> + Send + Sync + 'static) -> Self {
+        Self { below: Some(Below(Arc::new(links))), ..self }
+    }
     /// The application checks If-Match and If-None-Match itself, with
     /// [`check_conditions`](super::check_conditions), for it knows the entity tag.
     pub fn conditional(self) -> Self {
@@ -102,6 +121,10 @@ impl<R> Resource<R> {
     /// How its observers are notified.
     pub const fn notifications(&self) -> Notifications {
         self.notifications
+    }
+    /// Links of what is below.
+    pub(super) fn below(&self) -> Vec<String> {
+        self.below.as_ref().map(|below| (below.0)()).unwrap_or_default()
     }
     pub(super) const fn is_hidden(&self) -> bool {
         self.hidden

@@ -18,7 +18,7 @@ use proptest::prelude::*;
 /// The number that the application has given a request.
 fn number(handle: Name) -> u64 {
     match handle {
-        Name::Application(Handle(number)) | Name::Host(number) => number,
+        Name::Application(Handle(number)) | Name::Host(number) | Name::Layer(number) => number,
     }
 }
 
@@ -138,7 +138,10 @@ impl World {
                 | Output::Discarded { .. } => {}
                 Output::Notification { .. }
                 | Output::GroupResponse { .. }
+                | Output::Fault { .. }
+                | Output::Refused { .. }
                 | Output::Pong { .. }
+                | Output::SessionOver { .. }
                 | Output::Close { .. }
                 | Output::Over { .. } => panic!("nobody asked for that: {output:?}"),
             }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   W_cubic(t) = C (t - K)^3 + W_max       K = cbrt((W_max - cwnd_epoch) / C)
-//!   W_est      grows like Reno with alpha = 3 (1 - beta) / (1 + beta) until it has passed W_max, then with alpha = 1
+//!   W_est      grows like Reno with alpha = 3 (1 - beta) / (1 + beta) until it has passed cwnd_prior, then with alpha = 1
 //!   avoidance  towards max(W_cubic(t + RTT), W_est), at most half a window a round trip
 //!   episode    ssthresh = max(0.7 W, 2 messages);  fast convergence: W_max = 0.85 W below the last W_max
 //! ```
@@ -19,8 +19,8 @@ use super::hystart::HyStart;
 use super::loss_based::{Avoidance, Growth, LossBased};
 use super::{Ack, Limits, Window};
 use crate::params::{
-    CUBIC_BETA, CUBIC_C, CUBIC_CREDIT_WINDOWS_MAX, CUBIC_GROWTH_MAX, HYSTART_PAUSE,
-    RENO_THRESHOLD_MESSAGES_MIN,
+    CUBIC_BETA, CUBIC_C, CUBIC_CREDIT_BLIND, CUBIC_CREDIT_WINDOWS_MAX, CUBIC_GROWTH_MAX,
+    HYSTART_PAUSE, RENO_THRESHOLD_MESSAGES_MIN,
 };
 
 /// The row of [`Cubic`].
@@ -40,6 +40,10 @@ pub struct CubicGrowth {
     window_max: f64,
     /// W_max before the latest reduction.
     window_max_before: f64,
+    /// cwnd_prior: the window in messages at the latest reduction, a timeout too; 0 before the first.
+    prior: f64,
+    /// cwnd_prior before the latest reduction.
+    prior_before: f64,
     epoch: Option<Epoch>,
     hystart: HyStart,
 }
@@ -78,6 +82,7 @@ impl Growth for CubicGrowth {
     fn threshold(&mut self, window: u32, message: u32) -> u32 {
         let messages = f64::from(window) / f64::from(message);
         self.window_max_before = self.window_max;
+        self.prior_before = core::mem::replace(&mut self.prior, messages);
         // RFC 9438 s4.7, fast convergence.
         self.window_max =
             if messages < self.window_max { messages * (1.0 + CUBIC_BETA) / 2.0 } else { messages };
@@ -93,8 +98,8 @@ impl Growth for CubicGrowth {
         let rtt = state.rtt.unwrap_or(Duration::ZERO).as_secs_f64();
         let t = now.since(epoch.start).as_secs_f64() + rtt - epoch.k;
         let cubic = CUBIC_C * t * t * t + epoch.origin;
-        // RFC 9438 s4.3, equation 4: Reno's share until it has passed W_max.
-        let alpha = if epoch.estimate < self.window_max {
+        // RFC 9438 s4.3, equation 4: Reno's share until it has passed cwnd_prior; always in Linux.
+        let alpha = if epoch.estimate < self.prior {
             3.0 * (1.0 - CUBIC_BETA) / (1.0 + CUBIC_BETA)
         } else {
             1.0
@@ -102,21 +107,30 @@ impl Growth for CubicGrowth {
         let acked = f64::from(state.acked) / message;
         let estimate = epoch.estimate + alpha * acked / window;
         self.epoch = Some(Epoch { estimate, ..epoch });
-        let target = cubic.max(estimate).min(window * CUBIC_GROWTH_MAX);
-        let most = window * CUBIC_CREDIT_WINDOWS_MAX;
-        let credit = if target > window { window / (target - window) } else { most };
+        // What W_est is ahead counts in whole messages: W_cubic is the window of a round trip later, W_est that of now.
+        let ahead = (cubic - window).max(libm::floor(estimate - window));
+        let ahead = ahead.min(window * (CUBIC_GROWTH_MAX - 1.0));
+        // Linux: without a plateau, as after a timeout, a message for twenty at least.
+        let most = if self.window_max > 0.0 {
+            window * CUBIC_CREDIT_WINDOWS_MAX
+        } else {
+            CUBIC_CREDIT_BLIND
+        };
+        let credit = if ahead > 0.0 { (window / ahead).min(most) } else { most };
         (credit.clamp(1.0, most) * message) as u32
     }
     fn undo(&mut self) {
         self.window_max = self.window_max_before;
+        self.prior = self.prior_before;
         self.epoch = None;
     }
     fn restart(&mut self) {
         self.epoch = None;
     }
-    /// Linux (bictcp_reset): the plateau is forgotten, and HyStart may end slow start again.
+    /// RFC 9438 s4.8 and Linux (bictcp_reset): the plateau is forgotten, and HyStart may end slow start again. What the
+    /// window was before counts on (s4.3).
     fn forget(&mut self) {
-        *self = Self::default();
+        *self = Self { prior: self.prior, prior_before: self.prior_before, ..Self::default() };
     }
     fn ends_slow_start(&mut self, window: u32, message: u32, ack: &Ack<'_>, now: Instant) -> bool {
         let starts_now = self.epoch.is_some_and(|epoch| now.since(epoch.start) < HYSTART_PAUSE);
@@ -193,6 +207,19 @@ mod tests {
         rounds(&mut window, 0, 10);
         // alpha = 0.529 for six rounds up to W_max, then one a round; W_cubic alone would have reached 9.
         assert!((13..=15).contains(&window_of(&window)), "{}", window_of(&window));
+    }
+
+    #[test]
+    fn after_a_timeout_it_grows_with_its_alpha_up_to_the_window_before() {
+        let mut window = Cubic::new(Limits::messages(10, 1000));
+        let change = PhaseChange { phase: Phase::Loss, is_new_episode: true, lost: &[] };
+        window.on_phase(&change, at(0));
+        window.resize(7);
+        // Reno with alpha = 0.529 comes from the threshold to 10 in 5.7 rounds, and grows by one a round from there.
+        rounds(&mut window, 0, 3);
+        assert_eq!(window_of(&window), 8);
+        rounds(&mut window, 3, 9);
+        assert!((15..=17).contains(&window_of(&window)), "{}", window_of(&window));
     }
 
     #[test]

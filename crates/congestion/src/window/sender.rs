@@ -12,7 +12,8 @@ pub struct Ack<'a> {
     pub acked: &'a [Message],
     /// Messages in flight that are now found lost.
     pub lost: &'a [Message],
-    /// True when the cumulative acknowledgement moved.
+    /// True when the window may grow: the cumulative acknowledgement moved, or with much reordering a block of SACK named
+    /// something new.
     pub advances: bool,
     /// What is newly known to have arrived, by a duplicate acknowledgement too.
     pub delivered: u32,

@@ -28,6 +28,13 @@ pub(super) struct Attempts {
     latest: HashMap<ExchangeId, Latest>,
 }
 
+/// A manager that ends waits for no member.
+impl Drop for Attempts {
+    fn drop(&mut self) {
+        self.latest.values().for_each(|latest| latest.running.abort());
+    }
+}
+
 impl Attempts {
     /// Starts an attempt with its number; `observes` says that notifications may follow the response.
     pub(super) fn begin(

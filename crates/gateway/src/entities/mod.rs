@@ -4,7 +4,7 @@
 //! use lowmesh_group::{Config, Manager};
 //! use lowmesh_net::client::Client;
 //! use lowmesh_net::clock::{Clock, fresh_rng};
-//! use lowmesh_gateway::entities::{self, FileStore};
+//! use lowmesh_gateway::entities::{self, FileStore, Setup};
 //! use lowmesh_net::server::{Limits, Server};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -14,7 +14,7 @@
 //! let mut server = Server::new(Limits::default())?;
 //! server.listen_udp("[::1]:5683".parse()?)?;
 //! let client = Client::builder().build()?;
-//! let serving = entities::serve(&mut server, manager, client, clock);
+//! let (serving, _status) = entities::serve(&mut server, manager, client, Setup::new(clock));
 //! tokio::select! {
 //!     ended = server.run(std::future::pending()) => ended?,
 //!     () = serving => {}
@@ -27,20 +27,23 @@
 
 mod attempts;
 mod file;
+mod status;
 
 use std::collections::HashMap;
 use std::future::Future;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use lowmesh_coap::observe::registers;
 use lowmesh_coap::resource::{Methods, Resource};
-use lowmesh_coap::{Output as CoapOutput, PeerAddress as _, RequestTemplate, ResponseTemplate};
+use lowmesh_coap::{
+    Fault, Output as CoapOutput, PeerAddress as _, RequestTemplate, ResponseTemplate,
+};
 use lowmesh_group::{Authority, ExchangeId, Input, Manager, Output, RequestId, params};
 use lowmesh_machine::{DropReason, Machine as _};
 use lowmesh_units::Duration;
-use lowmesh_wire::coap::Message;
 use lowmesh_wire::coap::uri::{Host, Scheme, Uri};
+use lowmesh_wire::coap::{Code, Message};
 use tokio::sync::{mpsc, oneshot};
 
 use attempts::{Attempt, Attempts};
@@ -48,6 +51,10 @@ pub use file::FileStore;
 use lowmesh_net::client::{Client, Error, Response};
 use lowmesh_net::clock::Clock;
 use lowmesh_net::server::{Changes, Handler, Request, Server};
+pub use status::Status;
+
+/// The links of all entities.
+type Listed = Arc<Mutex<Vec<String>>>;
 
 /// Messages to the task of a manager that are not read yet; a sender of one more waits.
 const MAILBOX: usize = 256;
@@ -57,38 +64,94 @@ const MAILBOX: usize = 256;
 enum Event {
     Request { client: IpAddr, message: Message, reply: oneshot::Sender<ResponseTemplate> },
     Member { attempt: Attempt, input: Input },
+    Inspect { reply: oneshot::Sender<String> },
     Deadline,
 }
 
-/// Adds the resources of a manager to a server. The future runs the manager, and ends when the server is gone.
+/// What a client must have shown before the manager sends requests for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// That it receives at its address: by a connection, a DTLS session, or an Echo option.
+    Needed,
+    /// Nothing. A datagram with a forged address makes the manager send requests to all members.
+    Unneeded,
+}
+
+/// How a manager is served.
+pub struct Setup {
+    /// The clock of the manager.
+    pub clock: Clock,
+    /// What clients must have shown.
+    pub proof: Proof,
+    /// Where the operator hears of what goes wrong; nowhere by default.
+    pub tell: Box<dyn Fn(&str) + Send>,
+}
+
+impl Setup {
+    /// Clients prove their addresses, and nobody hears of what goes wrong.
+    pub fn new(clock: Clock) -> Self {
+        Self { clock, proof: Proof::Needed, tell: Box::new(|_| {}) }
+    }
+}
+
+impl std::fmt::Debug for Setup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Setup").field("proof", &self.proof).finish_non_exhaustive()
+    }
+}
+
+/// Adds the resources of a manager to a server. The future runs the manager, and ends when the server is gone; the other
+/// result shows its state meanwhile.
 pub fn serve(
     server: &mut Server,
     manager: Manager,
     client: Client,
-    clock: Clock,
-) -> impl Future<Output = ()> + use<> {
+    setup: Setup,
+) -> (impl Future<Output = ()> + use<>, Status) {
+    let Setup { clock, proof, tell } = setup;
     // The server holds the only sender of requests.
     let (sender, receiver) = mpsc::channel(MAILBOX);
+    let status = Status(sender.downgrade());
     let handler = Handler::later(move |request: Request| {
         let sender = sender.clone();
-        async move { answer(&sender, request).await }
+        async move {
+            // RFC 9175 s2.4, RFC 7252 s11.3: one datagram of an unproven address must not become many at third parties. The
+            // host asks for notifications of registrations that were proven.
+            let is_proven = proof == Proof::Unneeded || request.proven || request.refresh;
+            if !is_proven && asks_members(&request) {
+                return ResponseTemplate::challenge();
+            }
+            answer(sender, request).await
+        }
     });
     let path = ["/", params::ROOT].concat();
     let resource = Resource::new(Methods::ALL, handler).subtree();
     // The manager decides which requests register observers: its answer to those has Observe.
     let resource = resource.attribute("rt", "core.entities").flag("obs");
+    let listed = Listed::default();
+    let shown = listed.clone();
+    let resource = resource.lists(move || shown.lock().expect("no holder panics").clone());
     server.insert(&path, resource.attribute("title", "Groups of resources"));
-    let (task, answers) = Task::new(manager, client, clock, server.changes());
-    task.run(receiver, answers)
+    let (mut task, answers) = Task::new(manager, client, clock, server.changes());
+    (task.tell, task.listed) = (tell, listed);
+    task.list();
+    (task.run(receiver, answers), status)
 }
 
-async fn answer(sender: &mpsc::Sender<Event>, request: Request) -> ResponseTemplate {
+/// Whether the manager may send requests because of a request. What it knows itself is below an entity, or the list.
+fn asks_members(request: &Request) -> bool {
+    request.method() != Code::GET || request.below().count() == 1
+}
+
+async fn answer(sender: mpsc::Sender<Event>, request: Request) -> ResponseTemplate {
     let (reply, response) = oneshot::channel();
     // A subscriber with a /64 has one share, as everywhere on the server.
     let client = request.peer.source().address.ip();
     let event = Event::Request { client, message: request.message, reply };
     // A manager that has ended answers nothing any more.
     let sent = sender.send(event).await;
+    // The manager ends with the server, although requests may still be open.
+    drop(sender);
     match (sent, response.await) {
         (Ok(()), Ok(response)) => response,
         _ => ResponseTemplate::busy(),
@@ -106,6 +169,12 @@ struct Task {
     attempts: Attempts,
     /// Observers of entities.
     changes: Changes,
+    tell: Box<dyn Fn(&str) + Send>,
+    /// Whether the operator knows that the store has failed.
+    store_failed: bool,
+    listed: Listed,
+    /// The changes of entities that the list has.
+    revision: u64,
 }
 
 impl Task {
@@ -118,7 +187,21 @@ impl Task {
     ) -> (Self, mpsc::Receiver<Event>) {
         let (members, answers) = mpsc::channel(MAILBOX);
         let (serial, replies, attempts) = (0, HashMap::new(), Attempts::default());
-        (Self { manager, client, clock, members, serial, replies, attempts, changes }, answers)
+        let task = Self {
+            manager,
+            client,
+            clock,
+            members,
+            serial,
+            replies,
+            attempts,
+            changes,
+            tell: Box::new(|_| {}),
+            store_failed: false,
+            listed: Listed::default(),
+            revision: 0,
+        };
+        (task, answers)
     }
     async fn run(
         mut self,
@@ -155,10 +238,31 @@ impl Task {
             }
             Event::Member { attempt, input } if self.attempts.admits(attempt, &input) => input,
             Event::Member { .. } => return,
+            Event::Inspect { reply } => {
+                // Who asked may have gone.
+                let _gone = reply.send(status::text(&self.manager, self.clock.now()));
+                return;
+            }
             Event::Deadline => Input::Deadline,
         };
         let taken = self.manager.handle(self.clock.now(), input);
         debug_assert!(taken.is_ok(), "{taken:?}");
+        if self.revision != self.manager.revision() {
+            self.list();
+        }
+        match (self.manager.store_fault(), self.store_failed) {
+            (Some(error), false) => {
+                (self.tell)(&format!("{error}: no entity can be changed, and queries go on"));
+            }
+            (None, true) => (self.tell)("the state is stored again"),
+            _ => return,
+        }
+        self.store_failed = !self.store_failed;
+    }
+    /// Lists the entities for `/.well-known/core`.
+    fn list(&mut self) {
+        self.revision = self.manager.revision();
+        *self.listed.lock().expect("no holder panics") = self.manager.links().collect();
     }
     fn carry_out(&mut self) {
         while let Some(request) = self.manager.poll_change() {
@@ -311,6 +415,8 @@ async fn gather(
 fn reason(error: &Error) -> DropReason {
     match error {
         Error::Failed { reason, .. } => *reason,
+        Error::Fault { fault: Fault::TooLong | Fault::Narrow, .. } => DropReason::TooLarge,
+        Error::Fault { .. } => DropReason::Malformed,
         Error::Silence { .. } | Error::Unwanted | Error::Unprotected { .. } => DropReason::GaveUp,
         Error::Rejected(_) | Error::Crowded(_) => DropReason::QueueFull,
         _ => DropReason::NoRoute,

@@ -38,7 +38,7 @@ fn manager() -> SocketAddr {
     let manager = Manager::open(Config::default(), store, fresh_rng(), clock.now()).expect("empty");
     let mut server = Server::new(Limits::default()).expect("settings");
     let client = Client::builder().build().expect("settings");
-    tokio::spawn(serve(&mut server, manager, client, clock));
+    tokio::spawn(serve(&mut server, manager, client, Setup::new(clock)).0);
     let address = server.listen_udp("127.0.0.1:0".parse().expect("an address")).expect("a port");
     tokio::spawn(server.run(std::future::pending()));
     address

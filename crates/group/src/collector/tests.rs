@@ -9,9 +9,11 @@ fn question(operation: Operation, replies: usize) -> Question {
 }
 
 fn number(label: &str, value: f64) -> Outcome {
-    let reading =
-        Reading { name: label.into(), unit: Some("Cel".into()), value: Value::Number(value) };
-    let readings = vec![reading];
+    let reading = Reading::plain(label.into(), Some("Cel".into()), Value::Number(value));
+    of_readings(label, vec![reading])
+}
+
+fn of_readings(label: &str, readings: Vec<Reading>) -> Outcome {
     let answer = Answer {
         code: Code::CONTENT,
         readings,
@@ -22,6 +24,16 @@ fn number(label: &str, value: f64) -> Outcome {
         failures: Vec::new(),
     };
     (label.into(), Ok(answer))
+}
+
+/// A member that answers with this pack of SenML.
+fn pack_of(label: &str, pack: &str) -> Outcome {
+    use lowmesh_wire::coap::{Kind, Message, MessageId};
+    let mut message = Message::new(Kind::Acknowledgement, Code::CONTENT, MessageId(1));
+    let format = ContentFormat::SENML_JSON.0;
+    message.options.insert_uint(OptionNumber::CONTENT_FORMAT, format.into());
+    message.payload = pack.as_bytes().to_vec();
+    (label.into(), crate::outcome::read(label, &message, None))
 }
 
 fn silent(label: &str) -> Outcome {
@@ -41,6 +53,68 @@ fn each_operation_makes_its_number() {
     assert_eq!(text_of(Operation::Maximum, outcomes()), "23");
     let list = "a/t 20 Cel\nb/t 23 Cel\nc/t ! 5.04 silent\n";
     assert_eq!(text_of(Operation::List, outcomes()), list);
+}
+
+#[test]
+fn each_quantity_has_a_number_of_its_own() {
+    let station = |label: &str, base: &str, temp: f64, hum: &str| {
+        let pack = format!(
+            r#"[{{"bn":"{base}","n":"temp","u":"Cel","v":{temp}}}{hum},{{"n":"batt","u":"V","v":3}}]"#
+        );
+        pack_of(label, &pack)
+    };
+    let hum = r#",{"n":"hum","u":"%RH","v":50}"#;
+    let outcomes =
+        || vec![station("a/s", "urn:dev:mac:1_", 20.0, hum), station("b/s", "x/", 22.0, "")];
+    let text = text_of(Operation::Average, outcomes());
+    assert_eq!(text, "e/room/avg/temp 21 Cel\ne/room/avg/hum 50 %RH\ne/room/avg/batt 3 V\n");
+    let answer = collect(&question(Operation::Maximum, 2), outcomes()).expect("two answers");
+    let payload = response(&answer, Some(ContentFormat::SENML_JSON)).payload;
+    let text = String::from_utf8(payload).expect("JSON");
+    assert!(text.starts_with(r#"[{"n":"e/room/max/temp","u":"Cel","v":22},"#), "{text}");
+    // An entity above combines by the same quantities.
+    let above = collect(&question(Operation::Average, 1), vec![("e/room".into(), Ok(answer))]);
+    assert_eq!(above.expect("an answer").readings[0].quantity(), "temp");
+}
+
+#[test]
+fn a_member_with_another_unit_has_failed() {
+    let kelvin = || {
+        let reading = Reading::plain("k/t".into(), Some("K".into()), Value::Number(293.15));
+        of_readings("k/t", vec![reading])
+    };
+    for operation in [Operation::Average, Operation::Minimum, Operation::Maximum] {
+        let outcomes = || vec![kelvin(), number("a/t", 20.0), number("b/t", 20.0)];
+        assert_eq!(text_of(operation, outcomes()), "20");
+        let answer = collect(&question(operation, 1), outcomes()).expect("two answers");
+        assert_eq!(answer.readings[0].unit.as_deref(), Some("Cel"));
+        assert_eq!(answer.failures[0].0, "k/t");
+        // Of two with different units the first counts; if both are needed, there is no number.
+        let outcomes = || vec![number("a/t", 20.0), kelvin()];
+        assert_eq!(text_of(operation, outcomes()), "20");
+        let refusal = collect(&question(operation, 2), outcomes()).expect_err("one of two");
+        assert!(refusal.detail.contains("k/t: 5.02 its unit is another"), "{refusal:?}");
+    }
+    // A list shows each with its own.
+    let list = text_of(Operation::List, vec![number("a/t", 20.0), kelvin()]);
+    assert_eq!(list, "a/t 20 Cel\nk/t 293.15 K\n");
+    // A text without a unit says nothing against the others.
+    let bare = of_readings("c/t", vec![Reading::plain("c/t".into(), None, Value::Number(26.0))]);
+    assert_eq!(text_of(Operation::Average, vec![number("a/t", 20.0), bare]), "23");
+}
+
+#[test]
+fn a_member_with_a_history_weighs_as_much_as_others_and_keeps_its_times() {
+    let history =
+        || pack_of("a/t", r#"[{"u":"Cel","bn":"s","v":22,"t":-10},{"v":100,"u":"Cel","t":-60}]"#);
+    assert_eq!(text_of(Operation::Average, vec![history(), number("b/t", 20.0)]), "21");
+    let answer = collect(&question(Operation::List, 1), vec![history()]).expect("an answer");
+    let payload = response(&answer, Some(ContentFormat::SENML_JSON)).payload;
+    let records = parse_json(&payload).expect("our own");
+    let times: Vec<_> = records.iter().map(|record| record.time).collect();
+    assert_eq!(times, [Some(-60.0), Some(-10.0)]);
+    let text = text_of(Operation::List, vec![history()]);
+    assert_eq!(text, "a/t/s 100 Cel t=-60\na/t/s 22 Cel t=-10\n");
 }
 
 #[test]
@@ -121,10 +195,8 @@ fn writes_report_a_code_for_each_member() {
 
 #[test]
 fn a_result_of_more_records_than_senml_holds_is_refused_and_not_cut() {
-    let reading = |number: usize| Reading {
-        name: format!("room/{number}"),
-        unit: None,
-        value: Value::Number(number as f64),
+    let reading = |number: usize| {
+        Reading::plain(format!("room/{number}"), None, Value::Number(number as f64))
     };
     let readings = |count| (0..count).map(reading).collect();
     let (_, answer) = number("room", 0.0);

@@ -5,7 +5,8 @@
 //!   emt    con | non                           eo     operations, the first one is the default
 //!   ect    unicast | multicast                 delay  milliseconds between requests
 //! ```
-//! `scope` (3, 4, 5 or e) belongs to group addresses and is ours. [`document`] reads and writes profiles.
+//! `scope` (3, 4, 5 or e) belongs to group addresses, and `deadline` says how many milliseconds a query takes at most; both are
+//! ours. So is `missing=allow` of a request, which takes members in that do not answer their check. [`document`] reads and writes profiles.
 
 pub mod document;
 
@@ -112,6 +113,8 @@ pub struct Profile {
     pub delay: Duration,
     /// The scope of the group address (RFC 7346 s2).
     pub scope: u8,
+    /// `deadline`: how long a query takes at most, if it says nothing else.
+    pub deadline: Option<Duration>,
 }
 
 impl Default for Profile {
@@ -123,6 +126,7 @@ impl Default for Profile {
             operations: vec![Operation::List],
             delay: Duration::ZERO,
             scope: SCOPE_DEFAULT,
+            deadline: None,
         }
     }
 }
@@ -147,8 +151,9 @@ pub struct Draft {
     operations: Option<Vec<Operation>>,
     delay: Option<Duration>,
     scope: Option<u8>,
-    /// The longest time of a query; ours, in a query only.
+    /// The longest time of a query; ours.
     pub deadline: Option<Duration>,
+    missing: Option<bool>,
 }
 
 /// The kind of request that a draft is for, which determines the allowed fields.
@@ -205,11 +210,20 @@ impl Draft {
                 let value = value.ok_or_else(|| refuse("0 to 60000 ms"))?;
                 self.delay.replace(Duration::from_millis(value)).is_some()
             }
-            "deadline" if use_ == Use::Query => {
+            "deadline" => {
                 let range = 1..=DEADLINE_MAX.as_millis();
                 let value = field.number().filter(|number| range.contains(number));
                 let value = value.ok_or_else(|| refuse("1 to 247000 ms"))?;
                 self.deadline.replace(Duration::from_millis(value)).is_some()
+            }
+            // Ours: S002 s4.1 wants every member to be there.
+            "missing" if use_ != Use::Query => {
+                let value = match field.text() {
+                    Some("allow") => true,
+                    Some("refuse") => false,
+                    _ => return Err(refuse("allow or refuse")),
+                };
+                self.missing.replace(value).is_some()
             }
             _ => return Err(unknown(key, use_)),
         };
@@ -261,7 +275,18 @@ impl Draft {
             operations: self.operations.clone().unwrap_or_else(|| profile.operations.clone()),
             delay: self.delay.unwrap_or(profile.delay),
             scope: self.scope.unwrap_or(profile.scope),
+            deadline: self.deadline.or(profile.deadline),
         }
+    }
+    /// Whether members may be silent when they are checked. Members of a group have to join it.
+    pub(crate) fn allows_missing(&self, profile: &Profile) -> Result<bool, Refusal> {
+        let allows = self.missing == Some(true);
+        if allows && profile.communication == Communication::Multicast {
+            return Err(Refusal::field(
+                "missing: with ect=multicast all members have to join the group",
+            ));
+        }
+        Ok(allows)
     }
     /// Checks the resulting profile against the number of members.
     pub fn check(&self, profile: &Profile, members: usize) -> Result<(), Refusal> {
@@ -272,7 +297,7 @@ impl Draft {
                 "emt: \"con\" is not possible with ect=multicast: leave it out (RFC 7252 s8.1)",
             ));
         }
-        let deadline = self.deadline.unwrap_or(DEADLINE_MAX);
+        let deadline = profile.deadline.unwrap_or(DEADLINE_MAX);
         let last = profile.delay * members.saturating_sub(1) as u64;
         if profile.communication == Communication::Unicast && last >= deadline {
             let (delay, deadline) = (profile.delay.as_millis(), deadline.as_millis());
@@ -333,8 +358,8 @@ pub(crate) fn is_name(name: &str) -> bool {
 
 fn unknown(key: &str, use_: Use) -> Refusal {
     let known = match use_ {
-        Use::Creation => "name, er, emt, ect, enr, eo, delay and scope",
-        Use::Update => "er, emt, enr, eo and delay",
+        Use::Creation => "name, er, emt, ect, enr, eo, delay, deadline, scope and missing",
+        Use::Update => "er, emt, enr, eo, delay, deadline and missing",
         Use::Query => "er, emt, enr, eo, delay and deadline",
     };
     Refusal::field(format!("{key:?} is not a field; the fields are {known}"))

@@ -125,7 +125,8 @@ impl Watches {
     ) -> Result<Vec<Finished>, Refusal> {
         let Registration { request, client, entity, draft, condition, hop_limit, message } =
             registration;
-        let wait = draft.deadline.unwrap_or(DEADLINE_MAX);
+        let chosen = entities.get(entity).and_then(|entity| entity.profile.deadline);
+        let wait = draft.deadline.or(chosen).unwrap_or(DEADLINE_MAX);
         let front = Front {
             key: key.clone(),
             message,

@@ -1,6 +1,9 @@
 //! The Entity Manager from outside: entities, observations and random sequences, in a world of members and clients.
 
+mod answers;
+mod blocks;
 mod entities;
 mod observation;
 mod random;
+mod silence;
 mod world;

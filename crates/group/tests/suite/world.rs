@@ -60,6 +60,11 @@ pub struct Node {
     /// What `ct` says in its list of resources.
     pub formats: &'static str,
     pub written: Vec<Vec<u8>>,
+    /// The port of its answers to groups, and over how long they are spread.
+    pub answers_from: u16,
+    pub leisure: Duration,
+    /// Its answers to groups come at the end of its leisure, less a few seconds.
+    pub is_late: bool,
     pub requests: usize,
     seen: BTreeMap<(u64, u64), Message>,
 }
@@ -75,6 +80,9 @@ impl Node {
             observable: false,
             formats: "0",
             written: Vec::new(),
+            answers_from: 5683,
+            leisure: Duration::from_secs(5),
+            is_late: false,
             requests: 0,
             seen: BTreeMap::new(),
         }
@@ -157,7 +165,8 @@ enum Event {
         from: Ipv6Addr,
         message: Message,
         sent: Instant,
-        group: bool,
+        /// The port of an answer to a group.
+        group: Option<u16>,
     },
     Notification {
         epoch: u64,
@@ -187,6 +196,7 @@ pub struct World {
     pub observed: Option<Message>,
     pub states: Vec<(Instant, String)>,
     refreshes: BTreeSet<RequestId>,
+    copies: BTreeMap<Ipv6Addr, usize>,
     links: Links<Event>,
     manager: Option<Manager>,
     open: BTreeMap<ExchangeId, Instant>,
@@ -218,6 +228,7 @@ impl World {
             observed: None,
             states: Vec::new(),
             refreshes: BTreeSet::new(),
+            copies: BTreeMap::new(),
             links: Links::new(seed),
             manager: None,
             open: BTreeMap::new(),
@@ -323,6 +334,10 @@ impl World {
         let message = self.responses.get(&request).expect("an answer within 1000 s");
         (message.code, String::from_utf8_lossy(&message.payload).into_owned())
     }
+    /// Copies of requests that were sent to a node, whether it has power or not.
+    pub fn asked_of(&self, node: u16) -> usize {
+        self.copies.get(&address(node)).copied().unwrap_or_default()
+    }
     pub fn run(&mut self, span: Duration) {
         let end = self.now() + span;
         while self.now() < end {
@@ -413,12 +428,15 @@ impl World {
         for (from, node) in &mut self.nodes {
             let is_member = node.alive && node.groups.contains(&group);
             if is_member && self.links.rng().unit() >= loss {
-                answers.push((*from, node.answer(message)));
+                let (port, leisure, is_late) = (node.answers_from, node.leisure, node.is_late);
+                answers.push((*from, node.answer(message), port, leisure, is_late));
             }
         }
-        for (from, message) in answers {
-            let late = self.links.rng().duration(Duration::ZERO, Duration::from_secs(5));
-            let event = Event::Answer { epoch, exchange, from, message, sent, group: true };
+        for (from, message, port, leisure, is_late) in answers {
+            let first = if is_late { leisure.mul_f64(0.8) } else { Duration::ZERO };
+            let late = self.links.rng().duration(first, leisure);
+            let group = Some(port);
+            let event = Event::Answer { epoch, exchange, from, message, sent, group };
             self.links.after(late, event);
         }
         self.links.after(wait, Event::End { epoch, exchange, over: true });
@@ -428,6 +446,9 @@ impl World {
             Event::Copy { epoch, exchange, to, message, copy } => {
                 // Later copies leave only while the manager that sends them runs and waits.
                 let waits = epoch == self.epoch && self.open.contains_key(&exchange);
+                if copy == 0 || waits {
+                    *self.copies.entry(to).or_default() += 1;
+                }
                 let lost = self.links.rng().unit() < self.loss;
                 if (copy > 0 && !waits) || lost {
                     return;
@@ -442,8 +463,7 @@ impl World {
                 }
                 if self.links.rng().unit() >= self.loss {
                     let (from, message) = (to, answer);
-                    let event =
-                        Event::Answer { epoch, exchange, from, message, sent, group: false };
+                    let event = Event::Answer { epoch, exchange, from, message, sent, group: None };
                     self.links.after(LATENCY, event);
                 }
             }
@@ -451,8 +471,8 @@ impl World {
                 if epoch != self.epoch || !self.open.contains_key(&exchange) {
                     return;
                 }
-                if group {
-                    let from = Authority::plain(Host::V6(from, None));
+                if let Some(port) = group {
+                    let from = Authority { port, ..Authority::plain(Host::V6(from, None)) };
                     self.handle(Input::GroupResponse { exchange, from, message });
                 } else {
                     self.open.remove(&exchange);

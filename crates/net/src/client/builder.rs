@@ -13,7 +13,7 @@ use super::pool::ConnectionPool;
 use super::settings::{Key, Settings, Watcher};
 use super::{Client, Inner};
 use crate::multicast::Interface;
-use crate::oscore::{Contexts, Identity};
+use crate::oscore::{Contexts, ToOne};
 use crate::peer::Peer;
 use crate::tap::Tap;
 use crate::tls::TlsClient;
@@ -45,19 +45,19 @@ impl Builder {
         self.0.contexts = Some(contexts);
         self
     }
-    /// Protects every request with a group of these contexts (RFC 10021): those to groups in group mode, those to one server in
-    /// pairwise mode for this member, or for the one that has answered from there.
-    pub fn protect_with_group(
-        mut self,
-        contexts: Contexts,
-        group: usize,
-        member: Option<Identity>,
-    ) -> Self {
+    /// Protects every request with a group of these contexts (RFC 10021): those to groups in group mode, and those to one
+    /// server as `to_one` says. [`ToOne::Answered`] is the only other member, if the group has no more.
+    pub fn protect_with_group(mut self, contexts: Contexts, group: usize, to_one: ToOne) -> Self {
+        let to_one = match (to_one, &contexts.members(group)[..]) {
+            (ToOne::Answered, [only]) => ToOne::Member(*only),
+            (to_one, _) => to_one,
+        };
         self.0.contexts = Some(contexts);
-        self.0.security_group = Some((group, member));
+        self.0.security_group = Some((group, to_one));
         self
     }
-    /// The largest blocks of long bodies (RFC 7959).
+    /// The largest blocks of long bodies (RFC 7959), both ways: a GET, FETCH or POST says the size to the server with its
+    /// Block2 option. A server that knows no blocks refuses such a request with 4.02.
     pub fn block(mut self, exponent: Exponent) -> Self {
         self.0.block = Some(exponent);
         self

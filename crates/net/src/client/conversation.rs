@@ -1,13 +1,14 @@
 //! The task that has one transport: all requests go through it, and what comes is sorted by request.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lowmesh_coap::exchange::GroupInput;
-use lowmesh_coap::{Input, Output, ResponseTemplate};
+use lowmesh_coap::{Fault, Input, Output, ResponseTemplate};
 use lowmesh_machine::{DropReason, Handle};
 use lowmesh_wire::coap::Code;
 use tokio::sync::mpsc;
@@ -20,13 +21,15 @@ use crate::dtls::LossCause;
 use crate::oscore::Contexts;
 use crate::params::CLIENT_IDLE;
 use crate::peer::Peer;
-use crate::transport::{Transport, misgreeting};
+use crate::transport::{Silent, Transport, misgreeting};
 
 /// A request under way.
 #[derive(Debug)]
 struct Route {
     peer: Peer,
     mailbox: Arc<Mailbox>,
+    /// What was wrong with its answer.
+    fault: Option<Fault>,
 }
 
 /// All requests of one transport.
@@ -80,9 +83,9 @@ impl<W: Transport> Conversation<W> {
                     None => self.open = false,
                 },
                 output = self.transport.next() => match output {
-                    Ok(Output::Close { .. }) => break Some("its peer has ended it".to_owned()),
+                    Ok(Output::Close { .. }) => break Some(Lost::Ended("its peer has ended it".into())),
                     Ok(output) => self.on_output(output),
-                    Err(error) => break Some(error.to_string()),
+                    Err(error) => break Some(Lost::of(&error)),
                 },
                 () = tokio::time::sleep(CLIENT_IDLE), if idle => {
                     // The next request opens a new connection.
@@ -90,8 +93,8 @@ impl<W: Transport> Conversation<W> {
                 }
             }
         };
-        if let Some(reason) = lost {
-            self.lose(&reason);
+        if let Some(lost) = lost {
+            self.lose(&lost);
         } else {
             self.transport.release();
             while self.transport.poll().is_some() {}
@@ -164,7 +167,7 @@ impl<W: Transport> Conversation<W> {
             Operation::Ping => Input::Ping { peer, handle },
         };
         match self.transport.handle(input) {
-            Ok(()) => drop(self.routes.insert(handle, Route { peer, mailbox })),
+            Ok(()) => drop(self.routes.insert(handle, Route { peer, mailbox, fault: None })),
             Err(rejected) => mailbox.finish(Err(rejected.into())),
         }
     }
@@ -181,9 +184,15 @@ impl<W: Transport> Conversation<W> {
             Output::Response { handle, .. }
             | Output::Pong { handle, .. }
             | Output::Over { handle } => self.finish(handle, Ok(output)),
+            Output::Fault { handle, fault } => {
+                if let Some(route) = self.routes.get_mut(&handle) {
+                    route.fault = Some(fault);
+                }
+            }
             Output::Failed { handle, reason } => {
-                if let Some(route) = self.routes.get(&handle) {
-                    let error = self.failure(route.peer, reason);
+                if let Some(route) = self.routes.get_mut(&handle) {
+                    let (peer, fault) = (route.peer, route.fault.take());
+                    let error = self.failure(peer, reason, fault);
                     self.finish(handle, Err(error));
                 }
             }
@@ -197,7 +206,11 @@ impl<W: Transport> Conversation<W> {
                 let input = Input::Respond { exchange, response, handle: Handle::NONE };
                 let _expired = self.transport.handle(input);
             }
-            Output::Send { .. } | Output::Close { .. } | Output::Discarded { .. } => {}
+            Output::Refused { .. }
+            | Output::Send { .. }
+            | Output::Close { .. }
+            | Output::SessionOver { .. }
+            | Output::Discarded { .. } => {}
         }
     }
     fn pass_on(&mut self, handle: Handle, output: Output<Peer>) {
@@ -216,8 +229,11 @@ impl<W: Transport> Conversation<W> {
         }
     }
     /// What it means that a request has failed.
-    fn failure(&mut self, peer: Peer, reason: DropReason) -> Error {
+    fn failure(&mut self, peer: Peer, reason: DropReason, fault: Option<Fault>) -> Error {
         let address = peer.address;
+        if let Some(fault) = fault {
+            return Error::Fault { peer: address, fault };
+        }
         if let Some(error) = self.misgreeted(address) {
             return error;
         }
@@ -257,17 +273,38 @@ impl<W: Transport> Conversation<W> {
         Some(Error::Ended { peer, reason: misgreeting(&what) })
     }
     /// The transport has ended, and with it all requests.
-    fn lose(&mut self, reason: &str) {
+    fn lose(&mut self, lost: &Lost) {
         self.commands.close();
         while let Ok(command) = self.commands.try_recv() {
             if let Command::Begin { address, mailbox, .. } = command {
-                let reason = reason.to_owned();
-                mailbox.finish(Err(Error::Ended { peer: address, reason }));
+                mailbox.finish(Err(lost.error(address)));
             }
         }
         for route in std::mem::take(&mut self.routes).into_values() {
-            let (peer, reason) = (route.peer.address, reason.to_owned());
-            route.mailbox.finish(Err(Error::Ended { peer, reason }));
+            route.mailbox.finish(Err(lost.error(route.peer.address)));
+        }
+    }
+}
+
+/// How a transport was lost.
+#[derive(Debug)]
+enum Lost {
+    /// Its peer has been silent for so long.
+    Silent(Duration),
+    /// It has ended, for this reason.
+    Ended(String),
+}
+
+impl Lost {
+    fn of(error: &io::Error) -> Self {
+        let silent = error.get_ref().and_then(|inner| inner.downcast_ref::<Silent>());
+        silent.map_or_else(|| Self::Ended(error.to_string()), |silent| Self::Silent(silent.0))
+    }
+    /// What it means for a request.
+    fn error(&self, peer: SocketAddr) -> Error {
+        match self {
+            Self::Silent(wait) => Error::Silence { peer: peer.to_string(), wait: *wait },
+            Self::Ended(reason) => Error::Ended { peer, reason: reason.clone() },
         }
     }
 }

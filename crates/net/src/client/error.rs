@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use lowmesh_coap::ConfigError;
+use lowmesh_coap::{ConfigError, Fault};
 use lowmesh_machine::{DropReason, Rejected};
 use lowmesh_wire::coap::Class;
 use lowmesh_wire::coap::uri::UriError;
@@ -99,12 +99,20 @@ pub enum Error {
         reason: String,
     },
     /// The peer, or the path to it, ended the request.
-    #[error("{}", failed(*peer, *reason))]
+    #[error("{}", failed(*peer, *reason).0)]
     Failed {
         /// The peer.
         peer: SocketAddr,
         /// The reason.
         reason: DropReason,
+    },
+    /// The peer is there, and what it answered was wrong.
+    #[error("{peer} {fault}")]
+    Fault {
+        /// The peer.
+        peer: SocketAddr,
+        /// What it did.
+        fault: Fault,
     },
     /// The connection, the session or the socket is over.
     #[error("{peer}: {reason}")]
@@ -157,14 +165,8 @@ impl Error {
             Self::Unwanted => "leave No-Response out to get an answer",
             Self::Handshake { .. } => "does the server know this identity and key?",
             Self::Unprotected { reason, .. } => unprotected(reason),
-            Self::Failed { reason: DropReason::NoRoute, peer } if peer.ip().is_multicast() => {
-                "name an interface with multicast, as in [ff02::fd%25eth0]"
-            }
-            Self::Failed { reason: DropReason::NoRoute, .. } => {
-                "is a server running there, at this port? is there a route?"
-            }
-            Self::Failed { reason: DropReason::Reset, .. } => "is it a CoAP server?",
-            Self::Failed { .. } => "is the server there?",
+            Self::Failed { reason, peer } => failed(*peer, *reason).1,
+            Self::Fault { fault, .. } => fault_hint(fault),
             Self::Ended { .. } => "ask again",
             Self::Answer(_) => "the server has understood, and refuses",
         }
@@ -192,13 +194,42 @@ fn unprotected(reason: &str) -> &'static str {
     }
 }
 
-fn failed(peer: SocketAddr, reason: DropReason) -> String {
+/// What a peer that did not answer is told as, and what would help.
+fn failed(peer: SocketAddr, reason: DropReason) -> (String, &'static str) {
     match reason {
-        DropReason::NoRoute if peer.ip().is_multicast() => {
-            format!("cannot send to the group {}", peer.ip())
+        DropReason::NoRoute if peer.ip().is_multicast() => (
+            format!("cannot send to the group {}", peer.ip()),
+            "name an interface with multicast, as in [ff02::fd%25eth0]",
+        ),
+        DropReason::NoRoute => (
+            format!("{peer} cannot be reached"),
+            "is a server running there, at this port? is there a route?",
+        ),
+        DropReason::Reset => (format!("{peer} rejected the message"), "is it a CoAP server?"),
+        DropReason::QueueFull => (
+            format!("too many requests to {peer} wait already"),
+            "wait for an answer before the next request",
+        ),
+        DropReason::TooLarge => {
+            (format!("the message is too long for {peer}"), "choose smaller blocks")
         }
-        DropReason::NoRoute => format!("{peer} cannot be reached"),
-        DropReason::Reset => format!("{peer} rejected the message"),
-        reason => format!("no answer from {peer}: {}", reason.name()),
+        DropReason::Malformed => (
+            format!("{peer} sent an answer that cannot be read"),
+            "is it a CoAP server, and does it protect its answers?",
+        ),
+        _ => (format!("no answer from {peer}"), "is the server there?"),
+    }
+}
+
+/// What would help against a peer that answers wrongly.
+const fn fault_hint(fault: &Fault) -> &'static str {
+    match fault {
+        Fault::CriticalOption(_) => "the server must not send it to a client that does not know it",
+        Fault::WrongBlock => "the server's block-wise transfer (RFC 7959) is faulty",
+        Fault::TooLong => "ask for a part of the resource",
+        Fault::KeepsChanging => "ask again when the resource is at rest, or for a part of it",
+        Fault::PartlyTaken => "send a body of one block, or use a server with RFC 7959",
+        Fault::Narrow => "choose smaller blocks, or fewer and shorter options",
+        Fault::Aborted(_) => "the server's log may say more",
     }
 }

@@ -231,7 +231,7 @@ fn socket(settings: &Settings, secure: bool) -> Result<Datagrams, Error> {
     let (limits, protection) = (settings.host.clone(), settings.protection());
     let sessions = secure.then(|| settings.sessions()).transpose()?;
     // The handshake of DTLS proves the address of a peer.
-    let datagrams = Config { proven: secure, ..settings.datagrams.clone() };
+    let datagrams = Config { proven: secure, opens_sessions: secure, ..settings.datagrams.clone() };
     let host = over_datagrams(datagrams, limits, protection, fresh_rng())?;
     let udp = settings.local.map_or_else(Udp::ephemeral, Udp::bind)?;
     if let Some((interface, hops)) = settings.groups {

@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use super::error::Error;
 use crate::dtls::Sessions;
 use crate::multicast::Interface;
-use crate::oscore::{Contexts, Identity, OwnRequests, Plain, Protection};
+use crate::oscore::{Contexts, OwnRequests, Plain, Protection, ToOne};
 use crate::params::{CLIENT_CONNECTIONS_MAX, HANDSHAKE_MAX, PATIENCE};
 use crate::peer::Peer;
 use crate::tap::Tap;
@@ -56,8 +56,8 @@ pub(super) struct Settings {
     pub key: Option<Key>,
     pub trust: Option<TlsClient>,
     pub contexts: Option<Contexts>,
-    /// The group of `contexts` that protects requests, and the member that those to one server are for.
-    pub security_group: Option<(usize, Option<Identity>)>,
+    /// The group of `contexts` that protects requests, and how those to one server are protected.
+    pub security_group: Option<(usize, ToOne)>,
     pub local: Option<SocketAddr>,
     /// Where requests to groups leave, and how many hops they go.
     pub groups: Option<(Interface, u8)>,
@@ -100,6 +100,7 @@ impl Settings {
         }
         if let Some(block) = self.block.take() {
             self.host.exponent = block;
+            self.host.negotiates = true;
         }
         self
     }
@@ -112,7 +113,7 @@ impl Settings {
     pub fn protection(&self) -> Option<Protection> {
         let contexts = self.contexts.clone()?;
         let own_requests = match self.security_group {
-            Some((group, member)) => OwnRequests::Group(group, member),
+            Some((group, to_one)) => OwnRequests::Group(group, to_one),
             None => OwnRequests::Context(0),
         };
         Some(Protection { contexts, own_requests, plain_requests: Plain::Refused })

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
 use dimpl::PskResolver;
 use zeroize::Zeroizing;
@@ -34,6 +35,10 @@ impl Keys {
     pub fn new() -> Self {
         Self::default()
     }
+    /// True without a key.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
     /// The same with one more key.
     pub fn with(mut self, identity: &[u8], key: &[u8]) -> Result<Self, KeyError> {
         if identity.len() > IDENTITY_LEN_MAX {
@@ -44,6 +49,31 @@ impl Keys {
         }
         self.0.insert(identity.to_vec(), Zeroizing::new(key.to_vec()));
         Ok(self)
+    }
+}
+
+/// Keys, and the identity that was looked up last: the client that shakes hands now.
+#[derive(Default)]
+pub(super) struct Clients {
+    keys: Keys,
+    latest: Mutex<Option<Vec<u8>>>,
+}
+
+impl Clients {
+    pub(super) fn new(keys: Keys) -> Self {
+        Self { keys, latest: Mutex::default() }
+    }
+    /// The identity that was looked up since the last call.
+    pub(super) fn take_latest(&self) -> Option<Vec<u8>> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl PskResolver for Clients {
+    fn resolve(&self, identity: &[u8]) -> Option<Vec<u8>> {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        *latest = Some(identity[..identity.len().min(IDENTITY_LEN_MAX)].to_vec());
+        self.keys.resolve(identity)
     }
 }
 

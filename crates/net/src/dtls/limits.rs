@@ -1,15 +1,15 @@
 //! How many DTLS sessions there are, and which one ends when one more comes.
 
-use super::Key;
+use lowmesh_shares::Bound;
+use lowmesh_units::Duration;
+
 use crate::params::{
     HANDSHAKES_MAX, HANDSHAKES_PER_SOURCE_MAX, SESSIONS_MAX, SESSIONS_PER_SOURCE_MAX,
 };
-use crate::share::{Bound, Held};
-use crate::source::Source;
 
-/// Bounds of [`Sessions`](super::Sessions). A source is an IPv4 address or an IPv6 /64. One more handshake takes the place
-/// of the oldest one, one more open session that of the one used longest ago: of its own source if that holds its share,
-/// else of the source that holds most.
+/// Bounds of [`Sessions`](super::Sessions). A source is an IPv4 address or an IPv6 /64; while places are short its wider
+/// prefixes count too. One more handshake takes the place of another one, by lot, and one more open session that of the one
+/// used longest ago: of its own source if that holds its share, else of a source that is as near to its shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionLimits {
     /// Open sessions at once.
@@ -33,15 +33,6 @@ impl Default for SessionLimits {
     }
 }
 
-/// A session that may have to end.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Candidate {
-    pub(super) key: Key,
-    pub(super) open: bool,
-    /// When it was used last, in uses of all.
-    pub(super) used: u64,
-}
-
 impl SessionLimits {
     /// Of sessions that we open ourselves, many of them to one source perhaps.
     pub(super) const OURS: Self = Self {
@@ -50,26 +41,14 @@ impl SessionLimits {
         handshakes_max: SESSIONS_MAX,
         handshakes_per_source: SESSIONS_MAX,
     };
-    /// The handshake that ends so that another one can begin at `key`.
-    pub(super) fn handshake_victim(
-        self,
-        all: impl Iterator<Item = Candidate>,
-        key: Key,
-    ) -> Option<Key> {
-        let bound = Bound { total: self.handshakes_max, share: self.handshakes_per_source };
-        victim(all.filter(|one| !one.open).collect(), bound, key)
+    /// The places of handshakes. Any of them gives way at any time: its client begins another one.
+    pub(super) const fn handshakes(self) -> Bound {
+        let (total, share) = (self.handshakes_max, self.handshakes_per_source);
+        Bound { total, share, grace: Some(Duration::ZERO) }
     }
-    /// The open session that ends, now that the one at `key` is open too.
-    pub(super) fn open_victim(self, all: impl Iterator<Item = Candidate>, key: Key) -> Option<Key> {
-        let bound = Bound { total: self.open_max, share: self.open_per_source };
-        victim(all.filter(|one| one.open && one.key != key).collect(), bound, key)
+    /// The places of open sessions. Any of them gives way at any time: its client gets to know that it has ended.
+    pub(super) const fn open(self) -> Bound {
+        let (total, share) = (self.open_max, self.open_per_source);
+        Bound { total, share, grace: Some(Duration::ZERO) }
     }
-}
-
-/// The session that leaves so that the one at `key` fits; `None` while there is room.
-fn victim(all: Vec<Candidate>, bound: Bound, key: Key) -> Option<Key> {
-    let source_of = |key: Key| Source::of(key.0.address);
-    let held: Held = all.iter().map(|one| (source_of(one.key), 1)).collect();
-    let crowd = held.crowd(bound, source_of(key), 1)?;
-    held.longest_idle(crowd, all.into_iter().map(|one| (source_of(one.key), one.used, one.key)))
 }

@@ -28,8 +28,8 @@ pub(super) struct Session {
     pub(super) ahead: u64,
     /// When the peer was heard first.
     pub(super) heard: Option<Instant>,
-    /// Grows with each datagram, so that the one used longest ago is known.
-    pub(super) used: u64,
+    /// By which identity the client is known, once it has said one.
+    pub(super) identity: Option<Vec<u8>>,
 }
 
 pub(super) enum State {

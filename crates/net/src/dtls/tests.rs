@@ -387,3 +387,33 @@ fn records_in_the_clear_do_nothing_to_an_open_session() {
     pair.received.sort();
     assert_eq!(pair.received, [(false, b"still here".to_vec()), (true, b"so am I".to_vec())]);
 }
+
+#[test]
+fn after_the_end_of_a_session_the_next_datagram_opens_another_one() {
+    let mut pair = Pair::new(b"the right key");
+    pair.client.send(pair.now, SERVER(), b"before");
+    pair.run(&mut || true);
+    // The server restarts, and says nothing about it.
+    pair.server = Sessions::server(keys(b"the right key"), None);
+    pair.client.send(pair.now, SERVER(), b"lost");
+    pair.run(&mut || true);
+    assert_eq!(pair.received.len(), 1);
+    pair.client.end(pair.now, SERVER());
+    pair.client.send(pair.now, SERVER(), b"after");
+    pair.run(&mut || true);
+    assert_eq!(pair.received[1..], [(false, b"after".to_vec())]);
+    assert!(pair.lost.is_empty(), "the endpoint knows already: {:?}", pair.lost);
+    // A server that was there after all gets to know.
+    pair.client.end(pair.now, SERVER());
+    pair.run(&mut || true);
+    assert!(pair.server.is_empty() && pair.client.is_empty());
+}
+
+#[test]
+fn a_handshake_in_progress_is_not_ended_from_above() {
+    let mut pair = Pair::new(b"the right key");
+    pair.client.send(pair.now, SERVER(), b"get");
+    pair.client.end(pair.now, SERVER());
+    pair.run(&mut || true);
+    assert_eq!(pair.received, [(false, b"get".to_vec())]);
+}

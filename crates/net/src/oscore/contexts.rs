@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 
 use super::error::OpenError;
 use super::group::StoredGroup;
-use super::store::{FileStore, StoreError, folder, hex, lock, real, sender_of};
+use super::store::{FileStore, StoreError, folder, hex, lock, place_of, real, sender_of};
 use super::stored::{AfterLoss, StoredContext};
 use crate::clock::fresh_octets;
 use crate::params::LOSSES_MAX;
@@ -43,6 +43,11 @@ impl Contexts {
     /// What changes of each is kept beside it: of `keys.conf` with the sender `01` and the recipient `02` in
     /// `keys.conf.01-02.state`. Relative paths and symbolic links to one file lead to one state and one lock.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
+        Self::open_in(path, None)
+    }
+    /// The same with the state in another folder, as for a file in a folder that cannot be written. Each program that opens
+    /// the file has to name this folder: a second state would use the nonces of the first again.
+    pub fn open_in(path: &Path, state_folder: Option<&Path>) -> Result<Self, OpenError> {
         let read = |error| OpenError::Read { path: path.to_owned(), error };
         let real = real(path).map_err(read)?;
         let names = fs::metadata(&real).map_err(read)?.nlink();
@@ -55,8 +60,9 @@ impl Contexts {
         let after_loss =
             if configuration.echo_after_loss() { AfterLoss::Challenge } else { AfterLoss::Trust };
         let sender = configuration.sender_id();
-        let lock = lock(&sender_of(&real, sender))?;
-        let state = |recipient| FileStore::open(&state_of(&real, sender, recipient)).map(Box::new);
+        let place = place_of(&real, sender, state_folder)?;
+        let lock = lock(&sender_of(&place, sender))?;
+        let state = |recipient| FileStore::open(&state_of(&place, sender, recipient)).map(Box::new);
         let all: Result<_, StoreError> = if configuration.derives_many_times() {
             let key = || fresh_octets().map(Zeroizing::new).map_err(StoreError::Random);
             let stored = configuration.renewals(key)?.into_iter().map(|renewal| {
@@ -65,7 +71,7 @@ impl Contexts {
             });
             stored.collect()
         } else {
-            let used = numbers_used(&real, sender)?;
+            let used = numbers_used(&place, sender)?;
             let stored = configuration.contexts().into_iter().map(|context| {
                 let store = state(context.recipient_id())?;
                 let stored = StoredContext::resume(context, store, after_loss)?;
@@ -90,7 +96,15 @@ impl Contexts {
     /// Adds the group of a file (RFC 10021; see [`lowmesh_oscore::group::Configuration`]), and returns its number. What
     /// changes is kept beside it, of `floor.conf` with the sender `01` in `floor.conf.01-group.state`.
     pub fn add_group(&self, path: &Path) -> Result<usize, OpenError> {
-        let group = StoredGroup::open(path)?;
+        self.add_group_in(path, None)
+    }
+    /// The same with the state in another folder, as for [`Contexts::open_in`].
+    pub fn add_group_in(
+        &self,
+        path: &Path,
+        state_folder: Option<&Path>,
+    ) -> Result<usize, OpenError> {
+        let group = StoredGroup::open(path, state_folder)?;
         let mut inner = self.lock();
         // A request says its Gid, and one Gid leads to one group.
         let taken = |one: &StoredGroup| one.group().group_id() == group.group().group_id();
@@ -226,9 +240,10 @@ impl SecurityContexts for Contexts {
         group: usize,
         pending: &mut group::Pending,
         outer: &StreamMessage,
+        may_check: group::MayCheck<'_>,
     ) -> Result<Result<group::Answer, ResponseError>, Failure> {
         let mut inner = self.lock();
-        let result = inner.group(group)?.unprotect_response(pending, outer);
+        let result = inner.group(group)?.unprotect_response(pending, outer, may_check);
         if let Err(error) = &result {
             inner.note(error.to_string());
         }
@@ -238,9 +253,10 @@ impl SecurityContexts for Contexts {
         &self,
         group: usize,
         outer: &StreamMessage,
+        may_check: group::MayCheck<'_>,
     ) -> Result<Result<(StreamMessage, group::Received), Refusal>, Failure> {
         let mut inner = self.lock();
-        let result = inner.group(group)?.unprotect_request(outer)?;
+        let result = inner.group(group)?.unprotect_request(outer, may_check)?;
         if let Err(refusal) = &result {
             inner.note(refusal.to_string());
         }

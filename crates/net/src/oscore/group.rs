@@ -8,12 +8,14 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use lowmesh_oscore::group::{Answer, Configuration, Group, GroupState, Pending, Received};
+use lowmesh_oscore::group::{
+    Answer, Configuration, Group, GroupState, MayCheck, Pending, Received,
+};
 use lowmesh_oscore::{Challenge, Identity, ProtectError, Refusal, ResponseError};
 use lowmesh_wire::coap::stream::StreamMessage;
 
 use super::error::OpenError;
-use super::store::{FileStore, Store, StoreError, lock, real, sender_of};
+use super::store::{FileStore, Store, StoreError, lock, place_of, real, sender_of};
 use crate::clock::fresh_octets;
 
 /// A member of a group whose changing part is in a [`Store`].
@@ -27,7 +29,7 @@ pub(super) struct StoredGroup {
 
 impl StoredGroup {
     /// The member of a file (see [`Configuration`]); what changes is kept in `FILE.SENDER-group.state`.
-    pub(super) fn open(path: &Path) -> Result<Self, OpenError> {
+    pub(super) fn open(path: &Path, state_folder: Option<&Path>) -> Result<Self, OpenError> {
         let read = |error| OpenError::Read { path: path.to_owned(), error };
         let real = real(path).map_err(read)?;
         let names = fs::metadata(&real).map_err(read)?.nlink();
@@ -38,7 +40,8 @@ impl StoredGroup {
         let configuration = Configuration::parse(&text)
             .map_err(|error| OpenError::Group { path: path.to_owned(), error })?;
         let group = configuration.group();
-        let place = sender_of(&real, group.sender_id());
+        let place = place_of(&real, group.sender_id(), state_folder)?;
+        let place = sender_of(&place, group.sender_id());
         let lock = lock(&place)?;
         let mut state = place.into_os_string();
         state.push("-group.state");
@@ -80,24 +83,26 @@ impl StoredGroup {
         self.reserve()?;
         Ok(self.group.protect_request(to, request)?)
     }
-    /// See [`Group::unprotect_response`].
+    /// See [`Group::unprotect_response_if`].
     pub(super) fn unprotect_response(
         &self,
         pending: &mut Pending,
         outer: &StreamMessage,
+        may_check: MayCheck<'_>,
     ) -> Result<Answer, ResponseError> {
-        self.group.unprotect_response(pending, outer)
+        self.group.unprotect_response_if(pending, outer, may_check)
     }
-    /// See [`Group::unprotect_request`].
+    /// See [`Group::unprotect_request_if`].
     pub(super) fn unprotect_request(
         &mut self,
         outer: &StreamMessage,
+        may_check: MayCheck<'_>,
     ) -> Result<Result<(StreamMessage, Received), Refusal>, StoreError> {
-        match self.group.unprotect_request(outer) {
+        match self.group.unprotect_request_if(outer, may_check) {
             // A challenge needs a number too. Nothing is taken note of yet.
             Err(Refusal::Unreserved) => {
                 self.reserve()?;
-                Ok(self.group.unprotect_request(outer))
+                Ok(self.group.unprotect_request_if(outer, may_check))
             }
             other => Ok(other),
         }

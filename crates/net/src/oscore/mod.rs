@@ -23,7 +23,9 @@ use crate::peer::Peer;
 
 pub use contexts::Contexts;
 pub use error::OpenError;
-pub use lowmesh_oscore::transport::{Answer, OwnRequests, Plain, over_connections, over_datagrams};
+pub use lowmesh_oscore::transport::{
+    Answer, NO_MEMBER, OwnRequests, Plain, ToOne, over_connections, over_datagrams,
+};
 pub use lowmesh_oscore::{Identity, Opened};
 pub use store::{FileStore, Store, StoreError, folder};
 pub use stored::{AfterLoss, StoredContext};

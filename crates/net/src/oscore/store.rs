@@ -25,6 +25,15 @@ pub enum StoreError {
          turn it on again, or give both ends a new master_secret", .0.display()
     )]
     Renewed(PathBuf),
+    /// There is a state next to its file, and another folder is wanted for it.
+    #[error("{} is the state of this context; move it to {}, or leave that folder out",
+            found.display(), wanted.display())]
+    Elsewhere {
+        /// The state.
+        found: PathBuf,
+        /// The folder.
+        wanted: PathBuf,
+    },
     /// Its store cannot be read or written.
     #[error("cannot store the OSCORE state in {}: {error}", path.display())]
     File {
@@ -95,7 +104,7 @@ impl Store for FileStore {
     }
     fn save(&mut self, text: &str) -> io::Result<()> {
         let new = beside(&self.path, "new");
-        let mut file = File::create(&new)?;
+        let mut file = fresh(&new)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         fs::rename(&new, &self.path)?;
@@ -104,10 +113,21 @@ impl Store for FileStore {
     }
 }
 
+/// A new file, in place of one that a crash has left. It follows no link that somebody has put there.
+fn fresh(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    File::create_new(path)
+}
+
 /// Holds `PATH.lock` until the file is dropped.
 pub(super) fn lock(path: &Path) -> Result<File, StoreError> {
     let failed = |error| StoreError::File { path: path.to_owned(), error };
-    let lock = File::create(beside(path, "lock")).map_err(failed)?;
+    // What a link leads to keeps what it has.
+    let lock = File::options().write(true).create(true).truncate(false).open(beside(path, "lock"));
+    let lock = lock.map_err(failed)?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(fs::TryLockError::WouldBlock) => Err(StoreError::InUse(path.to_owned())),
@@ -140,6 +160,33 @@ pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
     name.push(".");
     name.push(ending);
     name.into()
+}
+
+/// The path that the names of a file's states begin with: its own, or its name in another folder. A state next to the file
+/// is not left behind, since its sequence numbers would be used again.
+pub(super) fn place_of(
+    file: &Path,
+    sender: Identity,
+    state_folder: Option<&Path>,
+) -> Result<PathBuf, StoreError> {
+    let Some(state_folder) = state_folder else { return Ok(file.to_owned()) };
+    let failed = |error| StoreError::File { path: state_folder.to_owned(), error };
+    let state_folder = fs::canonicalize(state_folder).map_err(failed)?;
+    let place = state_folder.join(file.file_name().unwrap_or_default());
+    if place == file {
+        return Ok(place);
+    }
+    let prefix = sender_of(file, sender);
+    let prefix = prefix.file_name().unwrap_or_default().as_encoded_bytes();
+    // A folder that cannot be read has no state of ours.
+    for entry in fs::read_dir(folder(file)).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let rest = name.as_encoded_bytes().strip_prefix(prefix);
+        if rest.is_some_and(|rest| rest.starts_with(b"-") && rest.ends_with(b".state")) {
+            return Err(StoreError::Elsewhere { found: entry.path(), wanted: state_folder });
+        }
+    }
+    Ok(place)
 }
 
 /// What the names of all states begin with in which numbers of one sender stand.

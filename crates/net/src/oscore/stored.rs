@@ -406,4 +406,19 @@ mod tests {
         let (_, pending) = client.protect_request(&get()).expect("plain");
         assert!(!sent.contains(&pending.partial_iv()));
     }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_in_place_of_the_new_file_and_of_the_lock_change_nothing_that_they_lead_to() {
+        let folder = Folder::new("links");
+        let other = folder.0.join("other");
+        fs::write(&other, "its own").expect("a disk");
+        for name in ["client.new", "client.lock"] {
+            std::os::unix::fs::symlink(&other, folder.0.join(name)).expect("a disk");
+        }
+        let mut client = folder.open("client").expect("free");
+        client.protect_request(&get()).expect("it is stored");
+        assert_eq!(fs::read_to_string(&other).expect("a disk"), "its own");
+        assert!(folder.0.join("client").symlink_metadata().expect("a disk").is_file());
+    }
 }

@@ -207,6 +207,20 @@ fn notifications_are_protected_and_the_observation_ends_by_deregistration() {
 }
 
 #[test]
+fn each_long_state_of_a_protected_observation_comes_whole() {
+    let folder = Folder::new("observe-long");
+    let mut pair = Pair::protected(&folder);
+    let long = |first: u8| (0..3000_u32).map(|n| first.wrapping_add(n as u8)).collect::<Vec<_>>();
+    pair.state = long(1);
+    assert_eq!(payload(&pair.ask(observe())), long(1));
+    for number in 2..6 {
+        pair.state = long(number);
+        pair.server.changed("/t", pair.now);
+        assert_eq!(payload(&pair.settle()), long(number));
+    }
+}
+
+#[test]
 fn an_observation_is_registered_again_after_the_max_age_inside_with_a_new_number() {
     let folder = Folder::new("again");
     let mut pair = Pair::protected(&folder);
@@ -457,4 +471,25 @@ fn requests_are_protected_over_connections_too() {
         }
     };
     assert_eq!(heard.payload, SECRET);
+}
+
+#[test]
+fn the_state_may_be_in_another_folder_and_is_never_left_behind() {
+    let (keys, state) = (Folder::new("keys"), Folder::new("state"));
+    let file = keys.0.join("keys.conf");
+    let text = "master_secret,ascii,0123456789abcdef\nsender_id,ascii,c\nrecipient_id,ascii,s\n";
+    fs::write(&file, text).expect("a disk");
+    let names = |folder: &Folder| fs::read_dir(&folder.0).expect("a folder").count();
+    let contexts = Contexts::open_in(&file, Some(&state.0)).expect("our own");
+    assert!(matches!(Contexts::open_in(&file, Some(&state.0)), Err(OpenError::Store(_))), "in use");
+    contexts.close().expect("a disk");
+    assert!(names(&state) > 0);
+    assert_eq!(names(&keys), 1, "nothing is written next to the keys");
+    Contexts::open(&file).expect("our own").close().expect("a disk");
+    let Err(OpenError::Store(StoreError::Elsewhere { found, .. })) =
+        Contexts::open_in(&file, Some(&state.0))
+    else {
+        panic!("two states of one context")
+    };
+    assert_eq!(found.parent(), file.canonicalize().expect("there").parent());
 }

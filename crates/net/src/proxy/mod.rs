@@ -20,7 +20,7 @@ mod upstream;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use lowmesh_coap::cache::{Cache, Lookup};
+use lowmesh_coap::cache::{Cache, Lookup, is_understood, validating};
 use lowmesh_coap::observe::REGISTER;
 use lowmesh_coap::params::{MAX_AGE_DEFAULT, OBSERVED_REQUEST_MAX};
 use lowmesh_coap::proxy::{Forward, back, forward, is_for_proxy, reverse};
@@ -83,6 +83,7 @@ impl Proxy {
     /// server is for. Within a tokio runtime.
     pub fn serve(self, server: &mut Server) {
         let (all, forwards, access) = (self.target.is_some(), self.forwards, self.access());
+        let places = self.upstream.places();
         let mut proxy = self;
         proxy.upstream.gate.listening = server.listening();
         let (proxy, changes) = (Arc::new(proxy), server.changes());
@@ -96,7 +97,7 @@ impl Proxy {
             let reason = "clients at this address are not served";
             (!admitted).then(|| Refusal::new(Code::FORBIDDEN, reason).response())
         };
-        server.relay(Relay { handler, all, forwards, denied: Box::new(denied) });
+        server.relay(Relay { handler, all, forwards, denied: Box::new(denied), places });
     }
 
     fn access(&self) -> Access {
@@ -114,7 +115,7 @@ impl Proxy {
         changes: &Changes,
     ) -> Result<ResponseTemplate, Refusal> {
         let message = &from_client.message;
-        let asked = self.asked(message, queue::Client::of(&from_client.peer))?;
+        let asked = self.asked(from_client)?;
         if registers(message) && !self.may_observe(from_client, &asked, changes) {
             return Ok(ResponseTemplate::challenge());
         }
@@ -125,26 +126,33 @@ impl Proxy {
             let state = states.wait_for(|state| !matches!(state, State::Pending)).await;
             let state = state.map_err(|_| gone())?.clone();
             return match state {
-                State::Current { message, at } => Ok(self.current(*message, at)),
-                State::Over(Ok(message)) => Ok(self.take(&asked, *message)),
+                State::Current { message, at } => self.current(&asked, *message, at),
+                State::Over(Ok(message)) => self.take(&asked, *message),
                 State::Over(Err(refusal)) => Err(refusal),
                 State::Pending => Err(gone()),
             };
         }
-        let mut request = asked.request.clone();
+        let (mut request, mut validates) = (asked.request.clone(), false);
         match self.cache().lookup(&asked.origin, &request, self.now()) {
-            Lookup::Fresh(stored) => return Ok(back(stored, knows)),
-            Lookup::Stale(tag) => request.options.insert(OptionNumber::ETAG, &tag),
+            Lookup::Fresh(stored) => return returned(&asked, stored),
+            Lookup::Stale(tag) => validates = validating(&mut request, &tag).is_some(),
             Lookup::Missing => {}
         }
         let response = self.upstream.ask(&asked, request).await?;
-        Ok(self.take(&asked, response))
+        let mut response = self.keep(&asked, response);
+        if validates && !is_understood(&asked.request, &response) {
+            // The origin has another tag than the cache, and the client none: its own request alone has an answer for it.
+            let again = self.upstream.ask(&asked, asked.request.clone()).await?;
+            response = self.keep(&asked, again);
+        }
+        returned(&asked, response)
     }
     /// What the client gets of a response, which the cache may keep or know better.
-    fn take(&self, asked: &Asked, response: Message) -> ResponseTemplate {
-        let Asked { origin, request, .. } = asked;
-        let response = self.cache().take(origin, request, response, self.now());
-        back(signed(response), knows)
+    fn take(&self, asked: &Asked, response: Message) -> Result<ResponseTemplate, Refusal> {
+        returned(asked, self.keep(asked, response))
+    }
+    fn keep(&self, asked: &Asked, response: Message) -> Message {
+        self.cache().take(&asked.origin, &asked.request, response, self.now())
     }
     /// Registers at the origin for the first client that observes something, if there is room. False if there is room
     /// once the client has proven its address.
@@ -174,17 +182,24 @@ impl Proxy {
         self.observations.join(&key, message, self.now())
     }
     /// What an observer is told now.
-    fn current(&self, message: Message, at: Instant) -> ResponseTemplate {
-        let mut state = back(message, knows);
+    fn current(
+        &self,
+        asked: &Asked,
+        message: Message,
+        at: Instant,
+    ) -> Result<ResponseTemplate, Refusal> {
+        let mut state = returned(asked, message)?;
         let fresh_for = state.options.get_uint(OptionNumber::MAX_AGE);
         let fresh_for = fresh_for.map_or(MAX_AGE_DEFAULT, |age| Duration::from_secs(age.into()));
         // RFC 7252 s5.7.1: Max-Age MUST be decremented by the time here, in seconds.
         let left = fresh_for.as_secs().saturating_sub(self.now().since(at).as_secs());
         state.options.set_uint(OptionNumber::MAX_AGE, left as u32);
-        state
+        Ok(state)
     }
     /// Where a request goes, and what is asked there.
-    fn asked(&self, message: &Message, client: queue::Client) -> Result<Asked, Refusal> {
+    fn asked(&self, from_client: &Request) -> Result<Asked, Refusal> {
+        let Request { peer, message, proven, .. } = from_client;
+        let (client, proven) = (queue::Client::of(peer), *proven);
         let chosen = !is_for_proxy(&message.options);
         let forwarded = match &self.target {
             Some(target) if chosen => reverse(message, target.clone(), knows),
@@ -199,7 +214,7 @@ impl Proxy {
         } else {
             (named.clone(), named)
         };
-        Ok(Asked { client, target, chosen, origin, name, request: alone(request) })
+        Ok(Asked { client, proven, target, chosen, origin, name, request: alone(request) })
     }
     fn cache(&self) -> MutexGuard<'_, Cache<String>> {
         // The cache is whole between any two of its operations.
@@ -208,6 +223,19 @@ impl Proxy {
     fn now(&self) -> Instant {
         self.clock.now()
     }
+}
+
+/// The response as the client gets it.
+fn returned(asked: &Asked, response: Message) -> Result<ResponseTemplate, Refusal> {
+    let name = &asked.name;
+    let reads = matches!(asked.request.code, Code::GET | Code::FETCH);
+    if reads && !is_understood(&asked.request, &response) {
+        let reason = format!("{name} confirms a tag that nobody has asked about");
+        return Err(Refusal::new(Code::BAD_GATEWAY, reason));
+    }
+    // RFC 7252 s5.7.1: an unsafe option that the proxy does not know MUST lead to 5.02.
+    let reason = format!("the response of {name} has an option that is unsafe to forward");
+    back(signed(response), knows).map_err(|code| Refusal::new(code, reason))
 }
 
 /// No unsafe option beyond those that are known everywhere here.

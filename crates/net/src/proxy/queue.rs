@@ -5,17 +5,23 @@
 //!   client B ─► [ ]       ─┼─ one of each in turn ──► endpoint: one that waits for the window ──► origin
 //!   client C ─► [ ][ ]    ─┘
 //! ```
-//! Every bound is shared by what is still free: a client (or an origin) may have as many requests as there are free
-//! places left. Alone it gets half of all, beside `n` others as greedy as it one in `n + 2`, and that much always stays
-//! free for the next.
+//! One client gets half of each bound at most. When places are short `lowmesh_shares` decides who gives way: a request that
+//! its origin has not acknowledged for a while, and any of a client, or a prefix, that has far more than the newcomer. Who
+//! gives way hears 5.03.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::oneshot;
+use lowmesh_shares::{Bound, Full, Newcomer, Source, Table, Turns};
+use lowmesh_units::{Duration, Instant};
+use tokio::sync::{oneshot, watch};
 
+use crate::clock::Clock;
+use crate::params::{
+    PROXY_ACKNOWLEDGED_GRACE, PROXY_OBSERVING_GRACE, PROXY_PROVEN_RECENT,
+    PROXY_UNACKNOWLEDGED_GRACE, PROXY_UNPROVEN_PAUSE, PROXY_UNPROVEN_WAITING_MAX,
+};
 use crate::peer::Peer;
-use crate::source::Source;
 
 /// A client, as far as shares go: the source of its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,7 +29,10 @@ pub(super) struct Client(Source);
 
 impl Client {
     pub(super) fn of(peer: &Peer) -> Self {
-        Self(Source::of(peer.address))
+        Self(Source::of(peer.address.ip()))
+    }
+    const fn newcomer(self, proven: bool) -> Newcomer {
+        Newcomer { source: self.0, proven }
     }
 }
 
@@ -40,14 +49,25 @@ pub(super) struct Bounds {
 
 /// Why there is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Full {
+pub(super) enum NoPlace {
     /// The proxy has too many requests, or the client too many of them.
     Proxy,
     /// The same for the origin.
     Origin,
+    /// There is one for a client that has proven its address.
+    Unproven,
 }
 
-/// Things that are counted by their holders.
+impl NoPlace {
+    const fn of(full: Full, otherwise: Self) -> Self {
+        match full {
+            Full::Unproven => Self::Unproven,
+            Full::Source | Full::All => otherwise,
+        }
+    }
+}
+
+/// Things that are counted by their holders, of which each may have as many as are free.
 #[derive(Debug)]
 pub(super) struct Shares<K> {
     total: usize,
@@ -95,49 +115,55 @@ impl<K: Ord + Clone> Shares<K> {
     }
 }
 
+type Id = u64;
+
+/// How often an unproven request that waits looks whether it may be its turn.
+const UNPROVEN_LOOK: std::time::Duration = std::time::Duration::from_millis(50);
+
+/// Who waits for a turn, until it gets it or gives up.
+type Waiting = oneshot::Sender<Permit>;
+
 /// One origin that is being asked.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Origin {
     /// Requests, waiting ones included.
-    requests: Shares<Client>,
+    requests: Table<Id>,
     /// Somebody has the turn.
     taken: bool,
-    /// The requests that wait for the turn; clients in the order in which they are served.
-    waiting: VecDeque<(Client, VecDeque<oneshot::Sender<Permit>>)>,
+    turns: Turns<Waiting>,
+    /// Requests of unproven clients that hold the window.
+    unproven_sent: usize,
+    /// From then on it may be the turn of an unproven client.
+    unproven_from: Instant,
+    /// When a proven client asked last.
+    proven_asked: Option<Instant>,
 }
 
 impl Origin {
-    fn wait(&mut self, client: Client, sender: oneshot::Sender<Permit>) {
-        for (_, senders) in &mut self.waiting {
-            // A client that has given up does not wait any more.
-            senders.retain(|sender| !sender.is_closed());
-        }
-        self.waiting.retain(|(_, senders)| !senders.is_empty());
-        match self.waiting.iter_mut().find(|(one, _)| *one == client) {
-            Some((_, senders)) => senders.push_back(sender),
-            None => self.waiting.push_back((client, VecDeque::from([sender]))),
-        }
+    fn new(requests: Table<Id>) -> Self {
+        let (turns, unproven_from) = (Turns::new(), Instant::ZERO);
+        let (taken, unproven_sent, proven_asked) = (false, 0, None);
+        Self { requests, taken, turns, unproven_sent, unproven_from, proven_asked }
     }
-    /// The oldest request of the client whose turn it is. The client then goes behind all others.
-    fn next(&mut self) -> Option<oneshot::Sender<Permit>> {
-        let (client, mut senders) = self.waiting.pop_front()?;
-        let next = senders.pop_front();
-        if !senders.is_empty() {
-            self.waiting.push_back((client, senders));
-        }
-        next
+    /// Whether it may be the turn of an unproven client: not while another holds the window, nor for a while afterwards, if
+    /// proven ones ask too.
+    fn is_for_unproven(&self, now: Instant) -> bool {
+        let recent = |asked: Instant| now.since(asked) < Duration::from(PROXY_PROVEN_RECENT);
+        !self.proven_asked.is_some_and(recent)
+            || (self.unproven_sent == 0 && self.unproven_from <= now)
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
-    clients: Shares<Client>,
-    origins: Shares<Arc<str>>,
-    /// Origins over connections, by client.
-    connections: Shares<Client>,
-    /// The holders of each of these.
-    lines: BTreeMap<(Client, Arc<str>), usize>,
+    last: Id,
+    requests: Table<Id>,
     asked: BTreeMap<Arc<str>, Origin>,
+    /// Clients that ask an origin over a connection, or observe something there.
+    connections: Table<Id>,
+    lines: BTreeMap<(Client, Arc<str>), (Id, usize)>,
+    /// What has a place or a line, and how it hears that it has lost it.
+    all: BTreeMap<Id, (Arc<str>, watch::Sender<bool>)>,
 }
 
 /// All requests of a proxy.
@@ -145,67 +171,121 @@ struct State {
 pub(super) struct Queue {
     state: Arc<Mutex<State>>,
     bounds: Bounds,
+    clock: Clock,
+}
+
+/// What one holder of a place or a line hears.
+#[derive(Clone, Debug)]
+struct Notice(watch::Receiver<bool>);
+
+impl Notice {
+    /// Waits until the place is another's.
+    async fn lost(&self) {
+        let mut told = self.0.clone();
+        // Without a sender nobody can lose anything any more.
+        if told.wait_for(|lost| *lost).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// One client may have half of the places.
+fn halves(total: usize, grace: std::time::Duration) -> Bound {
+    Bound { total, share: total.div_ceil(2), grace: Some(grace.into()) }
 }
 
 impl Queue {
     pub(super) fn new(bounds: Bounds) -> Self {
-        Self { state: Arc::default(), bounds }
+        let table = |total| Table::new(halves(total, PROXY_UNACKNOWLEDGED_GRACE));
+        let state = State {
+            last: 0,
+            requests: table(bounds.requests),
+            asked: BTreeMap::new(),
+            connections: table(bounds.connections),
+            lines: BTreeMap::new(),
+            all: BTreeMap::new(),
+        };
+        Self { state: Arc::new(Mutex::new(state)), bounds, clock: Clock::start() }
     }
-    /// A place for one more request of `client` to `origin`, which is asked over a connection if it is `reliable`.
+    /// A place for one more request of `client`, whose address is proven or not, to `origin`, which is asked over a
+    /// connection if it is `reliable`. Another request may lose its place for it.
     pub(super) fn enter(
         &self,
-        client: Client,
+        (client, proven): (Client, bool),
         origin: &str,
         reliable: bool,
-    ) -> Result<(Place, Option<Line>), Full> {
-        let mut state = self.lock();
+    ) -> Result<(Place, Option<Line>), NoPlace> {
+        let (newcomer, now) = (client.newcomer(proven), self.clock.now());
         let origin: Arc<str> = origin.into();
-        let bounds = self.bounds;
-        let known = state.asked.get(&origin);
-        let connects = reliable && !state.lines.contains_key(&(client, origin.clone()));
-        if !state.clients.admits(&client, bounds.requests)
-            || (connects && !state.connections.admits(&client, bounds.connections))
-        {
-            return Err(Full::Proxy);
-        }
-        if !state.origins.admits(&origin, bounds.requests)
-            || !known.is_none_or(|one| one.requests.admits(&client, bounds.origin))
-        {
-            return Err(Full::Origin);
-        }
-        state.clients.add(&client);
-        state.origins.add(&origin);
-        if connects {
-            state.connections.add(&client);
-        }
-        if reliable {
-            *state.lines.entry((client, origin.clone())).or_default() += 1;
-        }
-        state.asked.entry(origin.clone()).or_default().requests.add(&client);
-        drop(state);
-        let line = || Line { queue: self.clone(), key: (client, origin.clone()) };
-        let line = reliable.then(line);
-        Ok((Place { queue: self.clone(), client, origin }, line))
-    }
-    fn leave(&self, place: &Place) {
         let mut state = self.lock();
         let state = &mut *state;
-        state.clients.remove(&place.client);
-        state.origins.remove(&place.origin);
-        let Some(origin) = state.asked.get_mut(&place.origin) else { return };
-        origin.requests.remove(&place.client);
-        if origin.requests.total == 0 {
-            state.asked.remove(&place.origin);
+        let connects = reliable && !state.lines.contains_key(&(client, origin.clone()));
+        // First whether all tables have room, so that nobody gives way for nothing.
+        let all = state.requests.room(newcomer, now);
+        all.map_err(|full| NoPlace::of(full, NoPlace::Proxy))?;
+        if connects {
+            let line = state.connections.room(newcomer, now);
+            line.map_err(|full| NoPlace::of(full, NoPlace::Proxy))?;
         }
+        if let Some(known) = state.asked.get_mut(&origin) {
+            // Forged requests would wait for every turn, and a client that has proven its address comes first.
+            let crowded = known.taken && known.turns.unproven() >= PROXY_UNPROVEN_WAITING_MAX;
+            if !proven && (crowded || !known.is_for_unproven(now)) {
+                return Err(NoPlace::Unproven);
+            }
+            let victim = known.requests.room(newcomer, now);
+            let victim = victim.map_err(|full| NoPlace::of(full, NoPlace::Origin))?;
+            if let Some(victim) = victim {
+                state.evict(victim);
+            }
+        }
+        state.last += 1;
+        let id = state.last;
+        let victim = state.requests.enter(id, newcomer, now);
+        let victim = victim.map_err(|full| NoPlace::of(full, NoPlace::Proxy))?;
+        if let Some(victim) = victim {
+            state.evict(victim);
+        }
+        // No origin takes the places of all others.
+        let of_origin = self.bounds.origin.min(self.bounds.requests.div_ceil(2));
+        let new = || Origin::new(Table::new(halves(of_origin, PROXY_UNACKNOWLEDGED_GRACE)));
+        let asked = state.asked.entry(origin.clone()).or_insert_with(new);
+        let entered = asked.requests.enter(id, newcomer, now);
+        debug_assert_eq!(entered, Ok(None), "its victim has left");
+        if proven {
+            asked.proven_asked = Some(now);
+        }
+        let notice = state.register(id, &origin);
+        let (queue, sent) = (self.clone(), Mutex::default());
+        let place = Place { queue, newcomer, origin: origin.clone(), id, notice, sent };
+        let line = reliable.then(|| self.line(state, client, &origin, newcomer, now));
+        Ok((place, line))
     }
-    fn hang_up(&self, line: &Line) {
-        let mut state = self.lock();
-        let Some(holders) = state.lines.get_mut(&line.key) else { return };
-        *holders -= 1;
-        if *holders == 0 {
-            state.lines.remove(&line.key);
-            state.connections.remove(&line.key.0);
+    /// The line of a client to an origin, which may have one already.
+    fn line(
+        &self,
+        state: &mut State,
+        client: Client,
+        origin: &Arc<str>,
+        newcomer: Newcomer,
+        now: Instant,
+    ) -> Line {
+        let key = (client, origin.clone());
+        if let Some((id, holders)) = state.lines.get_mut(&key)
+            && let Some((_, tell)) = state.all.get(id)
+        {
+            *holders += 1;
+            let notice = Notice(tell.subscribe());
+            return Line { queue: self.clone(), key, id: *id, notice };
         }
+        state.last += 1;
+        let id = state.last;
+        let victim = state.connections.enter(id, newcomer, now);
+        // There was room before the request entered, which takes none of these places.
+        victim.ok().flatten().into_iter().for_each(|victim| state.evict(victim));
+        state.lines.insert(key.clone(), (id, 1));
+        let notice = state.register(id, origin);
+        Line { queue: self.clone(), key, id, notice }
     }
     /// Gives the turn to the next request that waits for it.
     fn pass_on(&self, origin: &Arc<str>) {
@@ -213,7 +293,9 @@ impl Queue {
             let next = {
                 let mut state = self.lock();
                 let Some(origin) = state.asked.get_mut(origin) else { return };
-                let next = origin.next();
+                // A client that has given up does not wait any more.
+                origin.turns.retain(|waiting| !waiting.is_closed());
+                let next = origin.turns.pop(origin.is_for_unproven(self.clock.now()));
                 origin.taken = next.is_some();
                 next
             };
@@ -226,9 +308,41 @@ impl Queue {
             }
         }
     }
+    /// A turn that nobody takes may be that of an unproven client.
+    fn offer(&self, origin: &Arc<str>) {
+        let is_free = |state: &State| state.asked.get(origin).is_some_and(|one| !one.taken);
+        if is_free(&self.lock()) {
+            self.pass_on(origin);
+        }
+    }
     fn lock(&self) -> MutexGuard<'_, State> {
         // The state is whole between any two operations.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn register(&mut self, id: Id, origin: &Arc<str>) -> Notice {
+        let (tell, told) = watch::channel(false);
+        self.all.insert(id, (origin.clone(), tell));
+        Notice(told)
+    }
+    /// A request or a line has lost its place.
+    fn evict(&mut self, id: Id) {
+        let Some((origin, tell)) = self.all.remove(&id) else { return };
+        tell.send_replace(true);
+        self.requests.leave(&id);
+        self.connections.leave(&id);
+        self.lines.retain(|_, (line, _)| *line != id);
+        self.forget(&origin, id);
+    }
+    /// An origin loses a request, and is forgotten with its last one.
+    fn forget(&mut self, name: &Arc<str>, id: Id) {
+        let Some(origin) = self.asked.get_mut(name) else { return };
+        origin.requests.leave(&id);
+        if origin.requests.is_empty() {
+            self.asked.remove(name);
+        }
     }
 }
 
@@ -236,37 +350,95 @@ impl Queue {
 #[derive(Debug)]
 pub(super) struct Place {
     queue: Queue,
-    client: Client,
+    newcomer: Newcomer,
     origin: Arc<str>,
+    id: Id,
+    notice: Notice,
+    /// Since when the request holds the window.
+    sent: Mutex<Option<Instant>>,
 }
 
 impl Place {
     /// Waits until it is the client's turn at this origin.
     pub(super) async fn permit(&self) -> Permit {
-        let waiting = {
-            let mut state = self.queue.lock();
-            let origin = state.asked.get_mut(&self.origin).expect("it has a place at its origin");
-            if origin.taken {
-                let (sender, receiver) = oneshot::channel();
-                origin.wait(self.client, sender);
-                Some(receiver)
-            } else {
-                origin.taken = true;
-                None
+        let mut waiting = {
+            let (mut state, now) = (self.queue.lock(), self.queue.clock.now());
+            let may = |origin: &Origin| self.newcomer.proven || origin.is_for_unproven(now);
+            match state.asked.get_mut(&self.origin) {
+                Some(origin) if origin.taken || !may(origin) => {
+                    let (sender, receiver) = oneshot::channel();
+                    origin.turns.wait(sender, self.newcomer);
+                    Some(receiver)
+                }
+                Some(origin) => {
+                    origin.taken = true;
+                    origin.turns.taken_by(self.newcomer);
+                    None
+                }
+                // It has lost its place, and learns it soon.
+                None => None,
             }
         };
         let permit = || Permit { queue: self.queue.clone(), origin: Some(self.origin.clone()) };
-        match waiting {
-            None => permit(),
-            // Only a caller that has found a sender closed drops it.
-            Some(receiver) => receiver.await.unwrap_or_else(|_| permit()),
+        let Some(receiver) = &mut waiting else { return permit() };
+        loop {
+            tokio::select! {
+                biased;
+                // Only a caller that has found a sender closed drops it.
+                permitted = &mut *receiver => return permitted.unwrap_or_else(|_| permit()),
+                // Time alone may make it the turn of an unproven client.
+                () = tokio::time::sleep(UNPROVEN_LOOK), if !self.newcomer.proven => {
+                    self.queue.offer(&self.origin);
+                }
+            }
         }
+    }
+    /// The request has left for its origin, which has a while to acknowledge it.
+    pub(super) fn sent(&self) {
+        self.keep(PROXY_UNACKNOWLEDGED_GRACE);
+        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.newcomer.proven && sent.is_none() {
+            *sent = Some(self.queue.clock.now());
+            if let Some(origin) = self.queue.lock().asked.get_mut(&self.origin) {
+                origin.unproven_sent += 1;
+            }
+        }
+    }
+    /// The origin has the request, and has longer to answer it.
+    pub(super) fn acknowledged(&self) {
+        self.keep(PROXY_ACKNOWLEDGED_GRACE);
+        self.release();
+    }
+    /// The request of an unproven client no longer holds the window.
+    fn release(&self) {
+        let sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (Some(sent), now) = (sent, self.queue.clock.now()) else { return };
+        if let Some(origin) = self.queue.lock().asked.get_mut(&self.origin) {
+            origin.unproven_sent = origin.unproven_sent.saturating_sub(1);
+            origin.unproven_from = now + now.since(sent).saturating_mul(PROXY_UNPROVEN_PAUSE);
+        }
+    }
+    fn keep(&self, grace: std::time::Duration) {
+        let then = self.queue.clock.now() + Duration::from(grace);
+        let mut state = self.queue.lock();
+        state.requests.yield_at(&self.id, then);
+        if let Some(origin) = state.asked.get_mut(&self.origin) {
+            origin.requests.yield_at(&self.id, then);
+        }
+    }
+    /// Waits until the place is another's.
+    pub(super) async fn lost(&self) {
+        self.notice.lost().await;
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.queue.leave(self);
+        self.release();
+        let mut state = self.queue.lock();
+        state.all.remove(&self.id);
+        state.requests.leave(&self.id);
+        state.forget(&self.origin, self.id);
     }
 }
 
@@ -276,11 +448,36 @@ impl Drop for Place {
 pub(super) struct Line {
     queue: Queue,
     key: (Client, Arc<str>),
+    id: Id,
+    notice: Notice,
+}
+
+impl Line {
+    /// The origin answers over it.
+    pub(super) fn answered(&self) {
+        let then = self.queue.clock.now() + Duration::from(PROXY_OBSERVING_GRACE);
+        self.queue.lock().connections.yield_at(&self.id, then);
+    }
+    /// Waits until the place is another's.
+    pub(super) async fn lost(&self) {
+        self.notice.lost().await;
+    }
 }
 
 impl Drop for Line {
     fn drop(&mut self) {
-        self.queue.hang_up(self);
+        let mut state = self.queue.lock();
+        // After it has lost its place the client may have another line already.
+        let Some((id, holders)) = state.lines.get_mut(&self.key) else { return };
+        if *id != self.id {
+            return;
+        }
+        *holders -= 1;
+        if *holders == 0 {
+            state.lines.remove(&self.key);
+            state.connections.leave(&self.id);
+            state.all.remove(&self.id);
+        }
     }
 }
 
@@ -300,127 +497,4 @@ impl Drop for Permit {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const BOUNDS: Bounds = Bounds { requests: 64, origin: 16, connections: 8 };
-
-    fn client(number: u8) -> Client {
-        Client(Source::V4([192, 0, 2, number]))
-    }
-
-    /// As many places as there are.
-    fn fill(queue: &Queue, client: Client, origin: &str) -> (Vec<Place>, Full) {
-        let mut places = Vec::new();
-        loop {
-            match queue.enter(client, origin, false) {
-                Ok((place, _)) => places.push(place),
-                Err(full) => return (places, full),
-            }
-        }
-    }
-
-    #[test]
-    fn one_client_gets_half_and_the_next_half_of_what_is_left() {
-        let queue = Queue::new(BOUNDS);
-        let (first, full) = fill(&queue, client(1), "silent");
-        assert_eq!((first.len(), full), (8, Full::Origin));
-        let (second, _) = fill(&queue, client(2), "silent");
-        assert_eq!(second.len(), 4);
-        drop(first);
-        assert_eq!(fill(&queue, client(3), "silent").0.len(), 6);
-    }
-
-    #[test]
-    fn silent_origins_cannot_take_the_place_of_others_nor_one_client_that_of_another() {
-        let queue = Queue::new(BOUNDS);
-        let mut held = Vec::new();
-        for origin in 0..40 {
-            held.extend(fill(&queue, client(1), &format!("silent {origin}")).0);
-        }
-        assert_eq!(held.len(), 32, "half of all");
-        assert_eq!(queue.enter(client(1), "healthy", false).err(), Some(Full::Proxy));
-        for number in 2..20 {
-            let place = queue.enter(client(number), "healthy", false);
-            assert!(place.is_ok(), "client {number} with one at a time");
-        }
-        drop(held);
-        assert!(queue.lock().asked.is_empty() && queue.lock().clients.by.is_empty());
-    }
-
-    #[test]
-    fn one_client_cannot_take_all_connections() {
-        let queue = Queue::new(BOUNDS);
-        let enter = |who, origin: usize| queue.enter(client(who), &origin.to_string(), true);
-        let held: Vec<_> = (0..10).map_while(|origin| enter(1, origin).ok()).collect();
-        assert_eq!(held.len(), 4);
-        assert!(enter(1, 0).is_ok(), "one that is connected already");
-        assert!(enter(2, 100).is_ok());
-        drop(held);
-        assert_eq!(queue.lock().connections.total, 0);
-    }
-
-    #[test]
-    fn what_is_answered_and_still_observed_counts_as_a_connection() {
-        let queue = Queue::new(BOUNDS);
-        let enter = |origin: usize| queue.enter(client(1), &origin.to_string(), true);
-        let lines: Vec<_> = (0..10).map_while(|origin| Some(enter(origin).ok()?.1)).collect();
-        assert_eq!(lines.len(), 4);
-        assert!(queue.lock().clients.by.is_empty(), "all are answered");
-        assert_eq!(enter(10).err(), Some(Full::Proxy));
-        assert!(enter(0).is_ok(), "one that is connected already");
-        drop(lines);
-        let state = queue.lock();
-        assert!(state.connections.total == 0 && state.lines.is_empty());
-    }
-
-    #[tokio::test]
-    async fn clients_that_wait_are_served_in_turn_however_many_requests_each_has() {
-        let queue = Queue::new(BOUNDS);
-        let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
-        let (first, _) = queue.enter(client(9), "origin", false).expect("room");
-        let permit = first.permit().await;
-        for who in [1, 1, 1, 1, 2, 3, 3] {
-            let (place, tell) = (queue.enter(client(who), "origin", false), tell.clone());
-            let (place, _) = place.expect("room");
-            tokio::spawn(async move {
-                let permit = place.permit().await;
-                tell.send(who).expect("the test listens");
-                drop(permit);
-            });
-            tokio::task::yield_now().await;
-        }
-        drop((permit, tell));
-        let mut order = Vec::new();
-        while let Some(who) = told.recv().await {
-            order.push(who);
-        }
-        assert_eq!(order, [1, 2, 3, 1, 3, 1, 1]);
-    }
-
-    #[tokio::test]
-    async fn a_client_that_gives_up_waiting_does_not_block_the_permit() {
-        let queue = Queue::new(BOUNDS);
-        let places = fill(&queue, client(1), "origin").0;
-        let permit = places[0].permit().await;
-        for place in &places[1..4] {
-            let soon = std::time::Duration::from_millis(1);
-            assert!(tokio::time::timeout(soon, place.permit()).await.is_err());
-        }
-        let next = places[4].permit();
-        tokio::pin!(next);
-        let soon = std::time::Duration::from_millis(1);
-        assert!(tokio::time::timeout(soon, next.as_mut()).await.is_err());
-        drop(permit);
-        drop(next.await);
-        drop(places[5].permit().await);
-    }
-
-    #[test]
-    fn the_addresses_of_one_ipv6_network_are_one_client() {
-        let of = |text: &str| Client::of(&Peer::new(text.parse().expect("an address"), None));
-        assert_eq!(of("[2001:db8::1]:1"), of("[2001:db8::ffff:1]:2"));
-        assert_ne!(of("[2001:db8:0:1::1]:1"), of("[2001:db8::1]:1"));
-        assert_ne!(of("192.0.2.1:1"), of("192.0.2.2:1"));
-    }
-}
+mod tests;

@@ -5,8 +5,8 @@
 
 use std::borrow::Cow;
 
-use lowmesh_coap::ResponseTemplate;
 use lowmesh_coap::proxy::failure;
+use lowmesh_coap::{Fault, ResponseTemplate};
 use lowmesh_machine::DropReason;
 use lowmesh_wire::coap::{Code, Message, OptionNumber};
 
@@ -29,6 +29,17 @@ impl Refusal {
     /// There is no room now; later there may be.
     pub(super) fn busy(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Code::SERVICE_UNAVAILABLE, reason)
+    }
+    /// Its place is another's. A proven client would have kept it longer.
+    pub(super) fn displaced(proven: bool) -> Self {
+        if !proven {
+            return Self::unproven();
+        }
+        Self::busy("a later request needs the place of this one")
+    }
+    /// There is room for a client that has proven its address: it may return an Echo value (RFC 9175).
+    pub(super) const fn unproven() -> Self {
+        Self { code: Code::UNAUTHORIZED, reason: None }
     }
     /// The request comes to this proxy again and again.
     pub(super) const fn is_loop() -> Self {
@@ -79,9 +90,27 @@ impl Refusal {
             Error::Resolve(_) | Error::Connect(ConnectError::Resolve(_)) => {
                 Self::new(Code::BAD_GATEWAY, format!("no address for {target}"))
             }
+            // The target is there, but what it says is no answer.
+            Error::Failed { reason: DropReason::Malformed, .. } => {
+                Self::new(Code::BAD_GATEWAY, format!("{target} sends a malformed response"))
+            }
+            Error::Failed { reason: DropReason::TooLarge, .. } => {
+                Self::new(Code::BAD_GATEWAY, format!("the response of {target} is too long"))
+            }
+            Error::Failed { reason: DropReason::Reset, .. } => {
+                Self::new(Code::BAD_GATEWAY, format!("{target} rejects the request"))
+            }
+            Error::Ended { reason, .. } => {
+                Self::new(Code::BAD_GATEWAY, format!("{target} has ended the exchange: {reason}"))
+            }
             Error::Handshake { .. } | Error::Connect(ConnectError::Tls(_)) => {
                 Self::new(Code::BAD_GATEWAY, format!("no secure session with {target}"))
             }
+            // What the next hop says about itself is not for the client.
+            Error::Fault { fault: Fault::Aborted(_), .. } => {
+                Self::new(Code::BAD_GATEWAY, format!("{target} {}", Fault::Aborted(String::new())))
+            }
+            Error::Fault { fault, .. } => Self::new(Code::BAD_GATEWAY, format!("{target} {fault}")),
             _ => Self::new(Code::BAD_GATEWAY, format!("{target} cannot be reached")),
         }
     }
@@ -91,6 +120,9 @@ impl Refusal {
     }
     pub(super) fn response(self) -> ResponseTemplate {
         let Self { code, reason } = self;
+        if code == Code::UNAUTHORIZED {
+            return ResponseTemplate::challenge();
+        }
         let payload = match reason {
             Some(reason) => format!("{PROXY_NAME}: {reason}"),
             None => PROXY_NAME.to_owned(),

@@ -59,14 +59,14 @@ impl Registration {
     }
     /// Dropping it cancels the exchange; the origin learns that with its next notification.
     async fn tell(&self, begun: Begun) -> End {
-        let (mut begun, mut first) = (begun, true);
+        let (mut begun, mut first, name) = (begun, true, &self.asked.name);
         loop {
             // States come when they change, but the first is an answer.
             let item = if first {
-                let timely = tokio::time::timeout(PROXY_ANSWER_WAIT, begun.next()).await;
+                let timely = tokio::time::timeout(PROXY_ANSWER_WAIT, begun.next(name)).await;
                 timely.unwrap_or(None)
             } else {
-                begun.next().await
+                begun.next(name).await
             };
             let Some(item) = item else { return End::Theirs(Err(self.silence())) };
             match item {
@@ -78,9 +78,7 @@ impl Registration {
                 Ok(Output::Response { message, .. }) => return End::Theirs(Ok(Box::new(message))),
                 Ok(Output::Over { .. }) => return End::Theirs(Err(self.silence())),
                 Ok(_) => {}
-                Err(error) => {
-                    return End::Theirs(Err(Refusal::instead(&error, &self.asked.name)));
-                }
+                Err(refusal) => return End::Theirs(Err(refusal)),
             }
         }
     }
@@ -98,7 +96,7 @@ impl Registration {
             return Some(End::Theirs(Ok(Box::new(plain))));
         }
         // A client that does not observe gets no older state than one that does.
-        proxy.take(&self.asked, plain);
+        proxy.keep(&self.asked, plain);
         self.states.send_replace(State::Current { message: Box::new(message), at });
         // The first state answers the registration; later ones are asked for.
         if first {

@@ -7,16 +7,19 @@ use lowmesh_wire::coap::{Code, Message, OptionNumber};
 
 use super::gate::Gate;
 use super::limits::{ProxyError, ProxyLimits};
-use super::queue::{self, Bounds, Full, Line, Place, Queue};
+use super::queue::{self, Bounds, Line, NoPlace, Place, Queue};
 use super::refusal::Refusal;
-use crate::client::{Builder, Client, Exchange, Item};
+use crate::client::{Builder, Client, Exchange, Item, origin};
 use crate::metrics::{Kind, Report};
-use crate::params::{HANDSHAKE_MAX, PROXY_ANSWER_WAIT, PROXY_QUEUE_WAIT};
+use crate::params::{HANDSHAKE_MAX, PROXY_ANSWER_WAIT, PROXY_ENDING_DIVISOR, PROXY_QUEUE_WAIT};
+use crate::peer::Peer;
 
 /// A request on its way to its origin.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) client: queue::Client,
+    /// The address of the client is proven.
+    pub(super) proven: bool,
     pub(super) target: Uri,
     /// The operator has chosen the target.
     pub(super) chosen: bool,
@@ -34,6 +37,8 @@ pub(super) struct Upstream {
     client: Client,
     queue: Queue,
     pub(super) gate: Gate,
+    /// Requests at once, with those that have just lost their places.
+    places: usize,
 }
 
 /// A request that has left, or is over already.
@@ -42,8 +47,30 @@ pub(super) struct Begun {
     exchange: Exchange,
     first: Option<Item>,
     place: Option<Place>,
+    /// The address of its client is proven.
+    proven: bool,
     /// After the exchange, so that the connection is dropped before its share.
-    _line: Option<Line>,
+    line: Option<Line>,
+}
+
+/// Waits until a place or a line is another's.
+async fn lost(place: Option<&Place>, line: Option<&Line>) {
+    let place = async {
+        match place {
+            Some(place) => place.lost().await,
+            None => std::future::pending().await,
+        }
+    };
+    let line = async {
+        match line {
+            Some(line) => line.lost().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = place => {}
+        () = line => {}
+    }
 }
 
 impl Upstream {
@@ -55,23 +82,31 @@ impl Upstream {
             connections: limits.connections_max,
         };
         // What is bounded here has room below.
-        let open = limits.pending_max.saturating_add(limits.observations_max);
+        let ending = |places: usize| places.saturating_add(places / PROXY_ENDING_DIVISOR);
+        let open = ending(limits.pending_max).saturating_add(limits.observations_max);
         datagrams.open_max = datagrams.open_max.max(open).min(OPEN_MAX_LIMIT);
         // RFC 8613 s2: the option is safe to forward, whatever it protects.
         datagrams.extensions.push(OptionNumber::OSCORE);
         connection.extensions.push(OptionNumber::OSCORE);
+        // RFC 7252 s5.4.1: the options of responses are judged by the rules of proxies.
+        (datagrams.proxy, connection.proxy) = (true, true);
         let builder = Client::builder()
             .datagrams(datagrams)
             .connection(connection)
             .limits(host)
-            .connections_max(limits.connections_max);
+            .connections_max(ending(limits.connections_max));
         let builder = match tls {
             Some(authorities) => builder.trust(authorities),
             None => builder,
         };
         let gate = Gate { access, ..Gate::default() };
         let client = builder.clone().build()?;
-        Ok(Self { builder, client, queue: Queue::new(bounds), gate })
+        let (queue, places) = (Queue::new(bounds), ending(limits.pending_max));
+        Ok(Self { builder, client, queue, gate, places })
+    }
+    /// How many requests its server takes at once.
+    pub(super) const fn places(&self) -> usize {
+        self.places
     }
     /// The same with a key for DTLS.
     pub(super) fn with_key(self, identity: &[u8], key: &[u8]) -> Result<Self, ProxyError> {
@@ -87,12 +122,11 @@ impl Upstream {
     ) -> Result<Message, Refusal> {
         let mut begun = self.begin(asked, request).await?;
         let answer = async {
-            while let Some(item) = begun.next().await {
-                match item {
-                    Ok(Output::Response { message, .. }) => return Ok(message),
-                    Ok(Output::Over { .. }) => return Err(Refusal::silent(&asked.name)),
-                    Ok(_) => {}
-                    Err(error) => return Err(Refusal::instead(&error, &asked.name)),
+            while let Some(item) = begun.next(&asked.name).await {
+                match item? {
+                    Output::Response { message, .. } => return Ok(message),
+                    Output::Over { .. } => return Err(Refusal::silent(&asked.name)),
+                    _ => {}
                 }
             }
             Err(Refusal::new(Code::BAD_GATEWAY, format!("no answer from {}", asked.name)))
@@ -107,11 +141,14 @@ impl Upstream {
         asked: &Asked,
         request: RequestTemplate,
     ) -> Result<Begun, Refusal> {
-        let Asked { client, target, chosen, origin, name, .. } = asked;
-        let place = self.queue.enter(*client, origin, target.scheme.is_reliable());
+        let Asked { client, proven, target, chosen, name, .. } = asked;
+        // A server has one window, whether a client names it or it is the target of the reverse proxy.
+        let window = origin(target);
+        let place = self.queue.enter((*client, *proven), &window, target.scheme.is_reliable());
         let (place, line) = place.map_err(|full| match full {
-            Full::Proxy => Refusal::busy("too many requests"),
-            Full::Origin => Refusal::busy(format!("too many requests wait for {name}")),
+            NoPlace::Proxy => Refusal::busy("too many requests"),
+            NoPlace::Origin => Refusal::busy(format!("too many requests wait for {name}")),
+            NoPlace::Unproven => Refusal::unproven(),
         })?;
         let leave = async {
             let addresses = self.gate.pass(target, *chosen, name).await?;
@@ -126,10 +163,17 @@ impl Upstream {
             };
             Ok((exchange, first))
         };
-        let waited = tokio::time::timeout(PROXY_QUEUE_WAIT, leave).await;
+        let waited = tokio::select! {
+            biased;
+            waited = tokio::time::timeout(PROXY_QUEUE_WAIT, leave) => waited,
+            () = lost(Some(&place), line.as_ref()) => {
+                return Err(Refusal::displaced(*proven));
+            }
+        };
         let late = || Refusal::busy(format!("requests before this one wait for {name}"));
         let (exchange, first) = waited.unwrap_or_else(|_| Err(late()))?;
-        Ok(Begun { exchange, first, place: Some(place), _line: line })
+        place.sent();
+        Ok(Begun { exchange, first, place: Some(place), proven: *proven, line })
     }
     /// How its sockets stand.
     pub(super) async fn reports(&self) -> Vec<Report> {
@@ -148,14 +192,27 @@ impl Upstream {
 impl Begun {
     /// What comes next of it. With the first answer its place is free, and its connection when it is
     /// dropped.
-    pub(super) async fn next(&mut self) -> Option<Item> {
-        let item = match self.first.take() {
-            Some(first) => Some(first),
-            None => self.exchange.next().await,
+    pub(super) async fn next(&mut self, name: &str) -> Option<Result<Output<Peer>, Refusal>> {
+        let item = if let Some(first) = self.first.take() {
+            Some(first)
+        } else {
+            tokio::select! {
+                biased;
+                item = self.exchange.next() => item,
+                () = lost(self.place.as_ref(), self.line.as_ref()) => {
+                    return Some(Err(Refusal::displaced(self.proven)));
+                }
+            }
         };
-        if !matches!(item, Some(Ok(Output::Started { .. } | Output::Acknowledged { .. }))) {
-            self.place = None;
+        match (&item, &self.place) {
+            (Some(Ok(Output::Started { .. })), Some(place)) => place.sent(),
+            (Some(Ok(Output::Acknowledged { .. })), Some(place)) => place.acknowledged(),
+            (_, Some(_)) => {
+                self.place = None;
+                self.line.iter().for_each(Line::answered);
+            }
+            (_, None) => {}
         }
-        item
+        Some(item?.map_err(|error| Refusal::instead(&error, name)))
     }
 }

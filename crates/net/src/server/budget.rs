@@ -95,7 +95,7 @@ impl Budget {
         let lost = Arc::new(Notify::new());
         let mut accounts = self.ledger.lock();
         let entry = Entry { used: accounts.tick(), lost: lost.clone(), ..Entry::default() };
-        let account = self.ledger.open(&mut accounts, Source::of(from), entry);
+        let account = self.ledger.open(&mut accounts, Source::of(from.ip()), entry);
         Kept { bounds: self.bounds, account, bodies: 0, observers: 0, outgoing: 0, lost }
     }
 }

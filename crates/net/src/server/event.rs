@@ -103,12 +103,20 @@ impl Metrics {
     }
     /// The metrics as a resource.
     pub fn resource(&self) -> Resource<Handler> {
+        self.resource_with(|| std::future::ready(String::new()))
+    }
+    /// The metrics as a resource, and behind them those of the application.
+    pub fn resource_with<F: Future<Output = String> + Send + 'static>(
+        &self,
+        more: impl Fn() -> F + Send + Sync + 'static,
+    ) -> Resource<Handler> {
         let metrics = self.clone();
         let handler = Handler::later(move |_| {
-            let metrics = metrics.clone();
+            let (metrics, more) = (metrics.clone(), more());
             async move {
+                let text = metrics.text().await + &more.await;
                 ResponseTemplate::new(Code::CONTENT)
-                    .with_payload(metrics.text().await.into_bytes())
+                    .with_payload(text.into_bytes())
                     .with_format(ContentFormat::TEXT_PLAIN)
             }
         });

@@ -6,10 +6,10 @@ use lowmesh_coap::{Config, ConnectionLimits, HostLimits};
 
 use crate::dtls::SessionLimits;
 use crate::params::{
-    GRACE, HANDSHAKE_MAX, IDLE_MAX, OPENING_MAX, OPENING_PER_SOURCE_MAX, PONG_MAX, RECEIVE_MAX,
-    SEND_MAX, SERVED_BODIES_MAX, SERVED_BODIES_PER_SOURCE_MAX, SERVED_CONNECTIONS_MAX,
-    SERVED_OUTGOING_MAX, SERVED_OUTGOING_PER_SOURCE_MAX, SERVED_PER_SOURCE_MAX,
-    SERVED_REQUESTS_MAX, SERVED_REQUESTS_PER_SOURCE_MAX,
+    GRACE, HANDSHAKE_MAX, IDLE_MAX, LEAVING_MAX, OPENING_MAX, OPENING_PER_SOURCE_MAX, PONG_MAX,
+    RECEIVE_MAX, SEND_MAX, SERVED_BODIES_MAX, SERVED_BODIES_PER_SOURCE_MAX, SERVED_BUSY_MAX,
+    SERVED_CONNECTIONS_MAX, SERVED_OUTGOING_MAX, SERVED_OUTGOING_PER_SOURCE_MAX,
+    SERVED_PER_SOURCE_MAX, SERVED_REQUESTS_MAX, SERVED_REQUESTS_PER_SOURCE_MAX,
 };
 
 /// The limits of a server.
@@ -21,7 +21,8 @@ use crate::params::{
 /// | requests that are not answered, in all and each source, each UDP address | `datagrams.incoming_max`, `incoming_per_source` | 768, 192 |
 /// | messages remembered against duplicates, each peer and in all | `datagrams.dedup_per_peer`, `dedup_total` | 256, 16,384 |
 /// | connections, in all and each source | `connections_max`, `connections_per_source` | 256, 64 |
-/// | connections whose handshake or CSM is not complete, in all and each source | `opening_max`, `opening_per_source` | 64, 16 |
+/// | connections whose handshake or CSM is not complete, in all and each source | `opening_max`, `opening_per_source` | 256, 64 |
+/// | connections that have lost their place and leave | `leaving_max` | 64 |
 /// | DTLS sessions, in all and each source, each port | `sessions.open_max`, `open_per_source` | 1024, 256 |
 /// | DTLS handshakes, in all and each source, each port | `sessions.handshakes_max`, `handshakes_per_source` | 256, 64 |
 /// | longest body | `host.body_max` | 1 MiB |
@@ -35,8 +36,9 @@ use crate::params::{
 ///
 /// Past a bound a request is answered with 5.03 and Max-Age, or with 4.01 and Echo where a proof of the address helps; a
 /// body that is too long is refused with 4.13, an observer answered once. A source is an IPv4 address or an IPv6 /64. One more connection takes the place of the
-/// longest idle one without observations and requests: of its own source if that holds its share, else of the source that
-/// holds most; if there is none it is closed. One more session takes the place of the one used longest ago, likewise.
+/// longest idle one without observations and requests: of its own source if that holds its share, else of a source that
+/// holds at least as much. A greedy source, or prefix, gives one that observes too, and everybody one that has done so for
+/// `busy_max`; if there is none the new one is closed. One more session takes the place of the one used longest ago, likewise.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Of each UDP address, and its congestion control.
@@ -51,10 +53,14 @@ pub struct Limits {
     pub connections_max: usize,
     /// The same of one source.
     pub connections_per_source: usize,
-    /// Connections at once whose handshakes or CSM are not complete; as many may leave at once that have lost their place.
+    /// How long a connection that observes or waits for an answer keeps its place while others wait for one.
+    pub busy_max: Duration,
+    /// Connections at once whose handshakes or CSM are not complete.
     pub opening_max: usize,
     /// The same of one source.
     pub opening_per_source: usize,
+    /// Connections that have lost their place and may leave at once.
+    pub leaving_max: usize,
     /// Octets of unfinished request bodies, of response bodies kept for later blocks and of states that wait to be sent, over
     /// all connections. Past it the longest idle connection with bodies loses them: its upload is answered with 4.08, its
     /// download begins again.
@@ -93,8 +99,10 @@ impl Default for Limits {
             sessions: SessionLimits::default(),
             connections_max: SERVED_CONNECTIONS_MAX,
             connections_per_source: SERVED_PER_SOURCE_MAX,
+            busy_max: SERVED_BUSY_MAX,
             opening_max: OPENING_MAX,
             opening_per_source: OPENING_PER_SOURCE_MAX,
+            leaving_max: LEAVING_MAX,
             bodies_max: SERVED_BODIES_MAX,
             bodies_per_source: SERVED_BODIES_PER_SOURCE_MAX,
             requests_max: SERVED_REQUESTS_MAX,

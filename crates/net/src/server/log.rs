@@ -1,7 +1,8 @@
 //! What a server says of each request that it has answered, for a log.
 //!
-//! A request is one line however many blocks its bodies take. What is answered below the resources is not seen here:
-//! later blocks, duplicates, and what breaks the rules of CoAP. The state that observers are told is not a request.
+//! A request is one line however many blocks its bodies take. So is a request that OSCORE refuses, and a DTLS handshake that
+//! fails. What else is answered below the resources is not seen here: later blocks, duplicates, and what breaks the rules of
+//! CoAP. The state that observers are told is not a request.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -44,6 +45,11 @@ pub struct Served {
     pub block2: Option<Block>,
     /// What the request did to an observation.
     pub observation: Option<Observation>,
+    /// The key by which the client is known: the kid of OSCORE, or the identity of DTLS.
+    pub identity: Option<String>,
+    /// Why the request came to no resource: OSCORE refused it, or the DTLS handshake before it failed. A handshake has
+    /// neither method nor path.
+    pub refused: Option<String>,
 }
 
 /// The effect of a request on an observation (RFC 7641).
@@ -91,7 +97,13 @@ impl Journal {
         Self { log, scheme, open: BTreeMap::new() }
     }
     /// A request has come.
-    pub(super) fn asked(&mut self, exchange: IncomingId, peer: Peer, request: &Message) {
+    pub(super) fn asked(
+        &mut self,
+        exchange: IncomingId,
+        peer: Peer,
+        request: &Message,
+        identity: impl FnOnce() -> Option<String>,
+    ) {
         if self.log.is_none() || exchange.is_refresh() {
             return;
         }
@@ -100,20 +112,39 @@ impl Journal {
             Some(DEREGISTER) => Some(Observation::Deregistered),
             _ => None,
         };
-        let served = Served {
+        let served =
+            Served { observation, identity: identity(), ..self.entry(peer, Some(request)) };
+        self.open.insert(exchange, (served, Instant::now()));
+    }
+    /// What a request says, or nothing of one.
+    fn entry(&self, peer: Peer, request: Option<&Message>) -> Served {
+        Served {
             peer,
             scheme: self.scheme,
-            method: request.code,
-            path: path(request),
-            request_len: request.payload.len(),
+            method: request.map_or(Code::EMPTY, |request| request.code),
+            path: request.map_or_else(|| "-".to_owned(), path),
+            request_len: request.map_or(0, |request| request.payload.len()),
             code: None,
             response_len: 0,
             took: Duration::ZERO,
             block1: None,
             block2: None,
-            observation,
-        };
-        self.open.insert(exchange, (served, Instant::now()));
+            observation: None,
+            identity: None,
+            refused: None,
+        }
+    }
+    /// A request came to no resource.
+    pub(super) fn refused(
+        &self,
+        peer: Peer,
+        request: Option<&Message>,
+        code: Option<Code>,
+        why: String,
+    ) {
+        if let Some(RequestLog(write)) = &self.log {
+            write(&Served { code, refused: Some(why), ..self.entry(peer, request) });
+        }
     }
     /// It is answered, with what the resource and the server have made: what to [write](Self::write) of it.
     pub(super) fn answered(

@@ -61,6 +61,7 @@ use crate::clock::fresh_rng;
 use crate::driver::Driver;
 use crate::dtls::{Keys, Sessions};
 use crate::multicast::Groups;
+use crate::origins::Origins;
 use crate::oscore::{Contexts, OwnRequests, Plain, Protection, over_datagrams};
 use crate::stream_transport::Listener;
 use crate::tls::TlsServer;
@@ -104,6 +105,7 @@ pub struct Server {
     relay: Option<Relay>,
     listening: Listening,
     log: Option<RequestLog>,
+    origins: Arc<Origins>,
 }
 
 impl Server {
@@ -122,7 +124,12 @@ impl Server {
             relay: None,
             listening: Listening::default(),
             log: None,
+            origins: Arc::default(),
         })
+    }
+    /// Lets these web pages open WebSockets at the ports that are opened from now on; by default none may (RFC 6455 s10.2).
+    pub fn admit_pages(&mut self, origins: Origins) {
+        self.origins = Arc::new(origins);
     }
     /// Accepts requests that one of these OSCORE contexts protects (RFC 8613), at every port. When the server has
     /// ended, [`Contexts::close`] stores what lets the next one go on.
@@ -158,6 +165,10 @@ impl Server {
     pub(crate) fn relay(&mut self, relay: Relay) {
         self.limits.datagrams.proxy = relay.forwards;
         self.limits.connection.proxy = relay.forwards;
+        self.limits.datagrams.reverse_proxy = relay.all;
+        self.limits.connection.reverse_proxy = relay.all;
+        // The proxy decides who gives way, so that its places have to be the fewer ones.
+        self.limits.host.requests_max = self.limits.host.requests_max.max(relay.places);
         if relay.all {
             // RFC 8613 s2: the option is safe to forward; the protected part is for the server behind the proxy.
             self.limits.datagrams.extensions.push(OptionNumber::OSCORE);
@@ -168,7 +179,7 @@ impl Server {
     /// Serves `coap` at an address; `[::]` accepts IPv4 too. The server joins All CoAP Nodes (RFC 7252 s12.8) at every
     /// interface; which resources answer groups, [`Resource::multicast`] says. Returns the address with its port.
     pub fn listen_udp(&mut self, address: SocketAddr) -> Result<SocketAddr, BindError> {
-        let udp = Udp::bind(address)?;
+        let udp = Udp::bind(address)?.serving();
         udp.join_all_coap_nodes();
         self.groups.add(&udp).map_err(|error| BindError::new(address, error))?;
         Ok(self.add(udp, None))
@@ -185,8 +196,9 @@ impl Server {
         keys: Keys,
         hint: Option<&[u8]>,
     ) -> Result<SocketAddr, BindError> {
-        let sessions = Sessions::server(keys, hint).bounded(self.limits.sessions);
-        Ok(self.add(Udp::bind(address)?, Some(sessions)))
+        let sessions =
+            Sessions::server(keys, hint).bounded(self.limits.sessions).by_lot(fresh_rng());
+        Ok(self.add(Udp::bind(address)?.serving(), Some(sessions)))
     }
     /// Serves a scheme of connections at an address; `tls` for those with an `s`, which `Listener::bind` asks for.
     pub async fn listen_connections(
@@ -198,7 +210,7 @@ impl Server {
         let listener = Listener::bind(address, scheme, tls).await?;
         let bound = listener.local_addr().map_err(|error| BindError::new(address, error))?;
         self.listening.add(bound, true);
-        self.listeners.push(listener);
+        self.listeners.push(listener.admitting(self.origins.clone()));
         Ok(bound)
     }
     /// Serves until `stop`, or until a socket fails. At the end observers are told with 5.03, answers that are being made
@@ -235,7 +247,7 @@ impl Server {
         let Self { router, changes, totals, limits, ports, listeners, .. } = self;
         let Self { protection, relay, log, .. } = self;
         let server = Arc::new(ServerState { router, changes, totals, relay, log });
-        let (places, budget) = (Places::new(&limits), Budget::new(&limits));
+        let (places, budget) = (Places::new(&limits, fresh_rng()), Budget::new(&limits));
         let limits = Arc::new(limits);
         let mut tasks = JoinSet::new();
         for port in ports {
@@ -287,7 +299,7 @@ impl Port {
 /// The place and the account of the first connection of a server.
 #[cfg(test)]
 pub(crate) fn first_connection(limits: &Limits, from: SocketAddr) -> (Place, Kept) {
-    let place = Places::new(limits).admit(from).expect("there is room");
+    let place = Places::new(limits, fresh_rng()).admit(from).expect("there is room");
     (place, Budget::new(limits).open(from))
 }
 

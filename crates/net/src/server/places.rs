@@ -7,63 +7,50 @@
 //!                └── too slow ──────────────────────────────────────────► gone
 //! ```
 //! Connections whose handshakes are not complete have places of their own, so they cannot take those of connections that
-//! are served. A connection that has lost its place may end in order; of those that leave the longest idle one is cut when
-//! more leave than may.
+//! are served. One of them gives way by lot: the oldest would be that of the client farthest away. A connection that has
+//! lost its place may end in order; of those that leave the longest idle one is cut when more leave than may. Who gives
+//! way, `lowmesh_shares` decides.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use lowmesh_shares::{Bound, Newcomer, Source, Table};
+use lowmesh_units::{Duration, Rng};
 use tokio::sync::Notify;
 
-use super::ledger::{Account, Accounts, Ledger};
 use super::limits::Limits;
-use crate::share::Bound;
-use crate::source::Source;
-
-/// How many places there are.
-#[derive(Clone, Copy, Debug)]
-struct Bounds {
-    served: Bound,
-    opening: Bound,
-    /// As many may leave at once as may begin.
-    leaving: Bound,
-}
+use crate::clock::Clock;
 
 /// The places of all ports of a server.
 #[derive(Clone, Debug)]
 pub(super) struct Places {
-    bounds: Bounds,
-    ledger: Ledger<Entry>,
-    /// Grows with every message of a connection, so that the longest idle one is known without a clock.
-    uses: Arc<AtomicU64>,
+    tables: Arc<Mutex<Tables>>,
+    clock: Clock,
 }
 
+type Id = u64;
+
+/// Each connection is in one of the tables.
 #[derive(Debug)]
-struct Entry {
-    stage: Stage,
-    standing: Arc<Standing>,
-}
-
-/// How far a connection has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+struct Tables {
+    last: Id,
     /// Its handshakes or its CSM are not complete.
-    Opening,
+    opening: Table<Id>,
     /// Its peer has sent its CSM.
-    Served,
+    served: Table<Id>,
     /// It has lost its place, and ends in order.
-    Leaving,
-    /// It ends at once.
-    Cut,
+    leaving: Table<Id>,
+    /// It ends at once. As many may be here as may leave, or no more are admitted.
+    cut: Table<Id>,
+    cut_bound: Bound,
+    all: BTreeMap<Id, (Newcomer, Arc<Standing>)>,
 }
 
-/// What a connection says of itself.
+/// What a connection learns.
 #[derive(Debug, Default)]
 struct Standing {
-    /// Its peer observes something, or waits for an answer.
-    busy: AtomicBool,
-    used: AtomicU64,
     evicted: Notify,
     cut: Notify,
 }
@@ -82,76 +69,83 @@ impl Cut {
 /// The place of one connection, free again when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
-    served: Bound,
-    account: Account<Entry>,
+    places: Places,
+    id: Id,
     standing: Arc<Standing>,
-    uses: Arc<AtomicU64>,
+    /// Its peer observes something, or waits for an answer.
+    busy: AtomicBool,
 }
 
 impl Places {
     /// As many as the limits say.
-    pub(super) fn new(limits: &Limits) -> Self {
-        let opening = Bound { total: limits.opening_max, share: limits.opening_per_source };
-        let served = Bound { total: limits.connections_max, share: limits.connections_per_source };
-        let bounds = Bounds { served, opening, leaving: opening };
-        Self { bounds, ledger: Ledger::default(), uses: Arc::default() }
+    pub(super) fn new(limits: &Limits, lots: Rng) -> Self {
+        let (total, share) = (limits.opening_max, limits.opening_per_source);
+        let opening = Bound { total, share, grace: Some(Duration::ZERO) };
+        let served = Bound {
+            total: limits.connections_max,
+            share: limits.connections_per_source,
+            grace: Some(limits.busy_max.into()),
+        };
+        let total = limits.leaving_max;
+        let share = (total * share / limits.opening_max.max(1)).max(1);
+        let leaving = Bound { total, share, grace: Some(Duration::ZERO) };
+        let tables = Tables {
+            last: 0,
+            opening: Table::new(opening).by_lot(lots),
+            served: Table::new(served),
+            leaving: Table::new(leaving),
+            cut: Table::new(Bound::of(usize::MAX)),
+            cut_bound: leaving,
+            all: BTreeMap::new(),
+        };
+        Self { tables: Arc::new(Mutex::new(tables)), clock: Clock::start() }
     }
-    /// A place for a connection that begins. Past a bound the oldest connection whose handshakes are not complete makes
-    /// room: of the same source if that has its share, else of the source with most. When as many are leaving as may, of
-    /// this source or of all, one of them is cut. `None` while as many that were cut are not gone yet.
+    /// A place for a connection that begins. Past a bound another connection whose handshakes are not complete makes
+    /// room, and of those that leave another is cut. `None` while too many that were cut are not gone yet, of this
+    /// source or of all.
     pub(super) fn admit(&self, from: SocketAddr) -> Option<Place> {
-        let (source, bounds) = (Source::of(from), self.bounds);
-        let mut accounts = self.ledger.lock();
-        if accounts.held(Entry::is(Stage::Cut)).crowd(bounds.leaving, source, 1).is_some() {
+        let newcomer = Newcomer { source: Source::of(from.ip()), proven: true };
+        let mut tables = self.lock();
+        if tables.is_clogged(newcomer.source) {
             return None;
         }
-        accounts.cut(bounds.leaving, source);
-        accounts.make_room(Stage::Opening, bounds.opening, source);
+        tables.last += 1;
+        let id = tables.last;
+        let victim = tables.opening.enter(id, newcomer, self.clock.now()).ok()?;
         let standing = Arc::new(Standing::default());
-        standing.used.store(self.uses.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
-        let entry = Entry { stage: Stage::Opening, standing: standing.clone() };
-        let account = self.ledger.open(&mut accounts, source, entry);
-        Some(Place { served: bounds.served, account, standing, uses: self.uses.clone() })
+        tables.all.insert(id, (newcomer, standing.clone()));
+        self.evict(&mut tables, victim);
+        drop(tables);
+        Some(Place { places: self.clone(), id, standing, busy: AtomicBool::new(false) })
     }
-}
-
-impl Entry {
-    /// Counts the connections in a stage.
-    fn is(stage: Stage) -> impl Fn(&Self) -> usize {
-        move |entry: &Self| usize::from(entry.stage == stage)
-    }
-}
-
-impl Accounts<Entry> {
-    /// Takes the place of an idle connection in a stage if the next one of a source has none: of the same source if that
-    /// has its share, else of the source with most; of several the longest idle one. False if all are busy.
-    fn make_room(&mut self, stage: Stage, bound: Bound, source: Source) -> bool {
-        let held = self.held(Entry::is(stage));
-        let Some(crowd) = held.crowd(bound, source, 1) else { return true };
-        let idle = self.longest_idle(&held, crowd, |entry| {
-            let idle = entry.stage == stage && !entry.standing.busy.load(Ordering::Relaxed);
-            idle.then(|| entry.standing.used.load(Ordering::Relaxed))
-        });
-        let Some(entry) = idle else { return false };
-        entry.stage = Stage::Leaving;
-        entry.standing.evicted.notify_one();
-        true
-    }
-
-    /// Cuts connections until one more of a source may leave: of the same source if that has its share, else of the source
-    /// with most; of several the longest idle one.
-    fn cut(&mut self, bound: Bound, source: Source) {
-        loop {
-            let held = self.held(Entry::is(Stage::Leaving));
-            let Some(crowd) = held.crowd(bound, source, 1) else { return };
-            let first = self.longest_idle(&held, crowd, |entry| {
-                let leaves = entry.stage == Stage::Leaving;
-                leaves.then(|| entry.standing.used.load(Ordering::Relaxed))
-            });
-            let Some(entry) = first else { return };
-            entry.stage = Stage::Cut;
-            entry.standing.cut.notify_one();
+    /// A connection has lost its place to another, and leaves. One that leaves already may be cut for it.
+    fn evict(&self, tables: &mut Tables, victim: Option<Id>) {
+        let Some(id) = victim else { return };
+        let Some((newcomer, standing)) = tables.all.get(&id).cloned() else { return };
+        standing.evicted.notify_one();
+        match tables.leaving.enter(id, newcomer, self.clock.now()) {
+            Ok(None) => {}
+            Ok(Some(slow)) => tables.cut(slow),
+            Err(_) => tables.cut(id),
         }
+    }
+    fn lock(&self) -> MutexGuard<'_, Tables> {
+        // The tables are whole between any two operations.
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tables {
+    /// Whether as many connections that were cut as may leave are not gone yet.
+    fn is_clogged(&self, source: Source) -> bool {
+        let Bound { total, share, .. } = self.cut_bound;
+        self.cut.len() >= total || self.cut.of(source) >= share
+    }
+    fn cut(&mut self, id: Id) {
+        let Some((newcomer, standing)) = self.all.get(&id) else { return };
+        standing.cut.notify_one();
+        // It has no bound of its own, so nobody gives way.
+        let _nobody = self.cut.enter(id, *newcomer, lowmesh_units::Instant::ZERO);
     }
 }
 
@@ -160,30 +154,43 @@ impl Place {
     pub(super) fn cut(&self) -> Cut {
         Cut(self.standing.clone())
     }
-    /// The peer's CSM has come: the connection moves to the places of those that are served. Past a bound the longest
-    /// idle one without observations and requests makes room: of the same source if that has its share, else of the
-    /// source with most. False if none is idle, or if this one has lost its place already.
+    /// The peer's CSM has come: the connection moves to the places of those that are served, where another makes room
+    /// past a bound. False if none does, or if this one has lost its place already.
     pub(crate) fn serve(&self) -> bool {
-        let mut accounts = self.account.lock();
-        match accounts.of(&self.account).stage {
-            Stage::Opening => {}
-            Stage::Served => return true,
-            Stage::Leaving | Stage::Cut => return false,
+        let mut tables = self.places.lock();
+        if tables.served.contains(&self.id) {
+            return true;
         }
-        let room = accounts.make_room(Stage::Served, self.served, self.account.source());
-        if room {
-            accounts.of(&self.account).stage = Stage::Served;
+        let now = self.places.clock.now();
+        let Some((newcomer, _)) = tables.all.get(&self.id).cloned() else { return false };
+        if !tables.opening.contains(&self.id) {
+            return false;
         }
-        room
+        let Ok(victim) = tables.served.enter(self.id, newcomer, now) else { return false };
+        tables.opening.leave(&self.id);
+        if !self.busy.load(Ordering::Relaxed) {
+            tables.served.rest(&self.id, now);
+        }
+        self.places.evict(&mut tables, victim);
+        true
     }
     /// A message of the peer has come.
     pub(crate) fn heard(&self) {
-        let use_count = self.uses.fetch_add(1, Ordering::Relaxed);
-        self.standing.used.store(use_count, Ordering::Relaxed);
+        let mut tables = self.places.lock();
+        tables.served.touch(&self.id);
+        tables.leaving.touch(&self.id);
     }
-    /// Whether the peer observes something or waits for an answer, which keeps its place.
+    /// Whether the peer observes something or waits for an answer, which keeps its place for a while.
     pub(crate) fn set_busy(&self, busy: bool) {
-        self.standing.busy.store(busy, Ordering::Relaxed);
+        if self.busy.swap(busy, Ordering::Relaxed) == busy {
+            return;
+        }
+        let (mut tables, now) = (self.places.lock(), self.places.clock.now());
+        if busy {
+            tables.served.work(&self.id, now);
+        } else {
+            tables.served.rest(&self.id, now);
+        }
     }
     /// Waits until another connection has taken the place.
     pub(crate) async fn evicted(&self) {
@@ -191,20 +198,37 @@ impl Place {
     }
 }
 
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut tables = self.places.lock();
+        let Tables { opening, served, leaving, cut, all, .. } = &mut *tables;
+        for table in [opening, served, leaving, cut] {
+            table.leave(&self.id);
+        }
+        all.remove(&self.id);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt as _;
+    use lowmesh_units::{NodeId, Purpose, Seed};
 
     use super::*;
 
     fn places(served: (usize, usize), opening: (usize, usize)) -> Places {
-        Places::new(&Limits {
+        bounded(&Limits {
             connections_max: served.0,
             connections_per_source: served.1,
             opening_max: opening.0,
             opening_per_source: opening.1,
+            leaving_max: opening.0,
             ..Limits::default()
         })
+    }
+
+    fn bounded(limits: &Limits) -> Places {
+        Places::new(limits, Rng::stream(Seed(1), NodeId(0), Purpose::Host))
     }
 
     fn from(host: u8) -> SocketAddr {
@@ -243,13 +267,13 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_observes_or_waits_for_an_answer_keeps_its_place() {
+    fn a_connection_that_observes_or_waits_for_an_answer_keeps_its_place_among_modest_sources() {
         let places = places((2, 2), (8, 8));
-        let both = [(); 2].map(|()| served(&places, 1));
+        let both = [1, 2].map(|host| served(&places, host));
         for place in &both {
             place.set_busy(true);
         }
-        let newcomer = places.admit(from(2)).expect("room to begin");
+        let newcomer = places.admit(from(3)).expect("room to begin");
         assert!(!newcomer.serve());
         both[1].set_busy(false);
         assert!(newcomer.serve());
@@ -257,16 +281,72 @@ mod tests {
     }
 
     #[test]
+    fn the_networks_of_one_subscriber_that_all_observe_give_way_to_another_client() {
+        let places = bounded(&Limits::default());
+        let subscriber = |network| {
+            let from = ([0x2001, 0xdb8, 0, network, 0, 0, 0, 1], 1).into();
+            let place = places.admit(from).expect("room to begin");
+            assert!(place.serve());
+            place.set_busy(true);
+            place
+        };
+        let all: Vec<Place> = (0..256).map(subscriber).collect();
+        let mut others = Vec::new();
+        for host in 1..=16 {
+            let place = served(&places, host);
+            place.set_busy(true);
+            others.push(place);
+            assert!(is_evicted(&all[usize::from(host) - 1]), "the one that observes longest");
+        }
+        let evicted = all.iter().skip(16).filter(|place| is_evicted(place)).count();
+        assert_eq!(evicted, 0);
+    }
+
+    #[test]
+    fn a_modest_observer_gives_way_after_its_grace() {
+        let busy_max = std::time::Duration::ZERO;
+        let (connections_max, connections_per_source) = (1, 1);
+        let limits =
+            Limits { connections_max, connections_per_source, busy_max, ..Limits::default() };
+        let places = bounded(&limits);
+        let observer = served(&places, 1);
+        observer.set_busy(true);
+        let _newcomer = served(&places, 2);
+        assert!(is_evicted(&observer));
+    }
+
+    #[test]
+    fn a_client_far_away_outlives_a_flood_of_connections_that_say_nothing() {
+        let places = bounded(&Limits::default());
+        let mut survivors = 0;
+        for _ in 0..10 {
+            let honest = places.admit(([198, 51, 100, 1], 1).into()).expect("room to begin");
+            // 1,000 connections of 250 addresses, while a handshake takes its round trips.
+            let mut flood = Vec::new();
+            for number in 0..1000_u16 {
+                let host = (number % 250) as u8;
+                flood.extend(places.admit(([192, 0, 2, host], number).into()));
+                flood.retain(|place| !is_evicted(place));
+            }
+            survivors += usize::from(honest.serve());
+        }
+        assert_eq!(survivors, 10);
+    }
+
+    #[test]
     fn handshakes_take_places_of_handshakes_only() {
         let places = places((2, 2), (3, 2));
         let peer = served(&places, 1);
-        let [old, young] = [(); 2].map(|()| places.admit(from(2)).expect("its share"));
-        let third = places.admit(from(2)).expect("in place of the oldest");
-        assert!(is_evicted(&old) && !old.serve(), "what has lost its place is not served");
-        drop(old);
-        let _other = places.admit(from(3)).expect("the last place");
+        let mut two = Vec::from([(); 2].map(|()| places.admit(from(2)).expect("its share")));
+        two.push(places.admit(from(2)).expect("in place of one of its own"));
+        let evicted: Vec<Place> = two.extract_if(.., |place| is_evicted(place)).collect();
+        assert_eq!(evicted.len(), 1);
+        assert!(!evicted[0].serve(), "what has lost its place is not served");
+        drop(evicted);
+        let other = places.admit(from(3)).expect("the last place");
         let _another = places.admit(from(4)).expect("in place of the source with two");
-        assert!(is_evicted(&young) && !is_evicted(&third) && !is_evicted(&peer));
+        assert_eq!(two.iter().filter(|place| is_evicted(place)).count(), 1);
+        assert!(!is_evicted(&other) && !is_evicted(&peer));
     }
 
     fn is_cut(place: &Place) -> bool {
@@ -279,11 +359,14 @@ mod tests {
         let mut slow: Vec<Place> = (0..4).filter_map(|_| places.admit(from(1))).collect();
         assert_eq!(slow.len(), 4, "two leave, two begin");
         assert!(!slow.iter().any(is_cut));
-        slow.extend(places.admit(from(1)));
-        assert_eq!(slow.iter().map(is_cut).collect::<Vec<_>>(), [true, false, false, false, false]);
-        slow.extend(places.admit(from(1)));
+        let mut cut = Vec::new();
+        for count in 1..=2 {
+            slow.extend(places.admit(from(1)));
+            cut.extend(slow.extract_if(.., |place| is_cut(place)));
+            assert_eq!(cut.len(), count);
+        }
         assert!(places.admit(from(1)).is_none(), "two that were cut are not gone yet");
-        slow.remove(0);
+        cut.remove(0);
         assert!(places.admit(from(1)).is_some());
     }
 

@@ -5,8 +5,8 @@ use std::fmt;
 use lowmesh_coap::observe::REGISTER;
 use lowmesh_coap::proxy::is_for_proxy;
 use lowmesh_coap::resource::{Route, Router};
-use lowmesh_coap::{Notifications, ResponseTemplate};
-use lowmesh_wire::coap::{Class, Message, OptionNumber};
+use lowmesh_coap::{Notifications, ResponseTemplate, host};
+use lowmesh_wire::coap::{Class, Code, Message, OptionNumber};
 
 use super::event::{Changes, Totals};
 use super::handler::{Handler, Reply, Request};
@@ -35,6 +35,8 @@ pub(crate) struct Relay {
     pub(crate) forwards: bool,
     /// Which clients it does not serve, and what they get.
     pub(crate) denied: Box<Denied>,
+    /// How many requests it takes at once.
+    pub(crate) places: usize,
 }
 
 impl fmt::Debug for Relay {
@@ -100,6 +102,14 @@ impl ServerState {
             let request = Request { peer, message, proven, multicast, refresh, depth: 0 };
             return Outcome::Reply(relay.handler.call(request), Finish::Plain);
         }
+        if self.relay.as_ref().is_some_and(|relay| relay.all) && !is_recognised(&message) {
+            // RFC 7252 s5.4.1: for its own resources the server is an endpoint as any other.
+            if multicast {
+                return Outcome::Silence;
+            }
+            let response = ResponseTemplate::new(Code::BAD_OPTION);
+            return Outcome::Reply(Reply::Now(response), Finish::Plain);
+        }
         match self.router.route(&message, multicast) {
             Route::Resource { resource, depth } => {
                 let registers = message.options.get_uint(OptionNumber::OBSERVE) == Some(REGISTER);
@@ -118,4 +128,10 @@ impl ServerState {
     fn has(&self, message: &Message) -> bool {
         matches!(self.router.route(message, false), Route::Resource { .. })
     }
+}
+
+/// Whether an endpoint knows all critical options of a request.
+fn is_recognised(message: &Message) -> bool {
+    let recognition = message.options.iter().recognise(|one| host::EXTENSIONS.contains(&one));
+    recognition.critical.is_none()
 }

@@ -78,6 +78,9 @@ impl<W: Transport> TransportTask<W> {
             while let Some(output) = self.transport.poll() {
                 self.on_output(output);
             }
+            while let Some(loss) = self.transport.take_failed_handshake() {
+                self.journal.refused(loss.peer, None, None, loss.reason);
+            }
             match self.state {
                 State::Over => return Ok(()),
                 State::Ending if self.pending.is_empty() && self.transport.is_done() => {
@@ -124,7 +127,8 @@ impl<W: Transport> TransportTask<W> {
         match output {
             Output::Request { exchange, from, message, multicast } => {
                 self.server.totals.asked();
-                self.journal.asked(exchange, from, &message);
+                let identity = || self.transport.identity(exchange, from);
+                self.journal.asked(exchange, from, &message, identity);
                 if self.state != State::Serving {
                     self.decline(exchange, multicast);
                     return;
@@ -146,6 +150,9 @@ impl<W: Transport> TransportTask<W> {
                     }
                     Outcome::Silence => self.pass_over(exchange),
                 }
+            }
+            Output::Refused { from, message, code, why } => {
+                self.journal.refused(from, Some(&message), Some(code), why);
             }
             Output::Close { .. } => self.state = State::Over,
             // A server ignores what becomes of its answers.

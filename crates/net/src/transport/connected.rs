@@ -23,7 +23,9 @@ use super::Transport;
 use crate::clock::Clock;
 use crate::metrics::{Kind, Report};
 use crate::oscore::Protected;
-use crate::params::{HANDSHAKE_MAX, OUTGOING_MAX, RELEASE_MAX, REQUEST_OVERHEAD};
+use crate::params::{
+    CLIENT_SILENCE, HANDSHAKE_MAX, OUTGOING_MAX, PONG_MAX, RELEASE_MAX, REQUEST_OVERHEAD,
+};
 use crate::peer::Peer;
 use crate::server::{Kept, Place};
 use crate::stream::StreamError;
@@ -52,6 +54,7 @@ pub(crate) struct Connected {
     /// The peer does not read and its place is another's, so nothing more is sent.
     cut: bool,
     guard: Option<Guard>,
+    due: Due,
     /// Since when the peer's CSM is awaited.
     greeting: Option<Instant>,
     tap: Option<Tap>,
@@ -87,6 +90,37 @@ struct Guard {
     pinged: bool,
 }
 
+/// How long a client waits where an answer is due. A server that has lost its power cannot end the connection, and the
+/// system would repeat its segments for a quarter of an hour.
+///
+/// ```text
+///   request ── silence ──► Ping ── pong ──► the connection is over
+/// ```
+#[derive(Debug)]
+struct Due {
+    /// Since when an answer has been due and nothing has come.
+    since: Option<Instant>,
+    /// The server was asked since then whether it is there.
+    pinged: bool,
+    silence: Duration,
+    pong: Duration,
+}
+
+impl Default for Due {
+    fn default() -> Self {
+        let (silence, pong) = (CLIENT_SILENCE.into(), PONG_MAX.into());
+        Self { since: None, pinged: false, silence, pong }
+    }
+}
+
+impl Due {
+    /// When the Ping leaves, or the connection ends.
+    fn next_deadline(&self) -> Option<Instant> {
+        let wait = if self.pinged { self.silence + self.pong } else { self.silence };
+        Some(self.since? + wait)
+    }
+}
+
 /// What the line has done.
 enum Moved {
     In(Result<StreamMessage, StreamError>),
@@ -110,6 +144,7 @@ impl Connected {
             leaves: None,
             cut: false,
             guard: None,
+            due: Due::default(),
             greeting: Some(clock.now()),
             tap: None,
         }
@@ -158,12 +193,21 @@ impl Connected {
         self.take_outputs();
         self.host.set_room(self.room(), self.clock.now());
         self.take_outputs();
+        self.await_answers();
         let (busy, octets) = (self.is_busy(), self.host.body_octets());
         let observers = self.host.observers();
         if let Some(guard) = &mut self.guard {
             guard.place.set_busy(busy);
             guard.kept.set_bodies(octets);
             guard.kept.set_observers(observers);
+        }
+    }
+    /// Notes since when an answer is due. A request that is cancelled stays due until the peer is heard, so that callers
+    /// of little patience do not keep a dead connection.
+    fn await_answers(&mut self) {
+        if self.guard.is_none() && self.host.transport().transport().open() > 0 {
+            let now = self.clock.now();
+            self.due.since.get_or_insert(now);
         }
     }
     /// Octets that may be queued for the peer.
@@ -242,6 +286,7 @@ impl Connected {
     }
     fn next_deadline(&self) -> Option<Instant> {
         let silent = self.guard.as_ref().map(|guard| guard.until);
+        let silent = earliest(silent, self.due.next_deadline());
         let ours = earliest(earliest(self.sending_until(), silent), self.leaves);
         earliest(self.host.next_deadline(), ours)
     }
@@ -259,6 +304,16 @@ impl Connected {
         }
         if is_past(self.guard.as_ref().map(|guard| guard.until)) {
             self.on_silence(now);
+        }
+        if is_past(self.due.next_deadline()) {
+            if self.due.pinged {
+                let silent = Silent((self.due.silence + self.due.pong).into());
+                return Err(io::Error::new(io::ErrorKind::TimedOut, silent));
+            }
+            // RFC 8323 s5.4: a peer that is there answers at once, however long it takes over the request.
+            self.due.pinged = true;
+            let ping = Input::Ping { peer: self.peer, handle: Handle::NONE };
+            debug_assert_accepted(self.handle(ping));
         }
         debug_assert_accepted(self.handle(Input::Deadline));
         Ok(())
@@ -283,7 +338,10 @@ impl Connected {
     /// A message of the peer has been dealt with.
     fn heard(&mut self) {
         let now = self.clock.now();
-        let is_open = self.host.transport().transport().is_open(self.peer);
+        let connections = self.host.transport().transport();
+        let (is_open, waits) = (connections.is_open(self.peer), connections.open() > 0);
+        self.due.since = (self.guard.is_none() && waits).then_some(now);
+        self.due.pinged = false;
         let Some(guard) = &mut self.guard else { return };
         guard.until = now + guard.silence;
         guard.pinged = false;
@@ -384,6 +442,11 @@ impl Connected {
     }
 }
 
+/// The peer is silent although an answer is due, and a Pong.
+#[derive(Debug, thiserror::Error)]
+#[error("nothing has come for {} s, not even an answer to a Ping", .0.as_secs())]
+pub(crate) struct Silent(pub(crate) std::time::Duration);
+
 /// What the line does next. A peer that does not read its answers is not read either (back-pressure), unless this end
 /// `reads` while it sends. It is cancel-safe, as are the functions that it calls.
 async fn moved(line: &mut StreamTransport, reads: bool) -> Moved {
@@ -443,6 +506,9 @@ impl Transport for Connected {
         let result = self.host.handle(self.clock.now(), input);
         self.drain();
         result
+    }
+    fn identity(&self, exchange: IncomingId, _peer: Peer) -> Option<String> {
+        self.host.identity(exchange).map(super::kid)
     }
     fn request_block(&self, exchange: IncomingId) -> Option<Block> {
         self.host.request_block(exchange)

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use lowmesh_coap::blockwise::Exponent;
 use lowmesh_coap::resource::{Methods, Resource};
-use lowmesh_coap::{CongestionControl, Output, ResponseTemplate};
+use lowmesh_coap::{Config, CongestionControl, Output, ResponseTemplate};
 use lowmesh_net::client::{self, Client, Error};
 use lowmesh_net::dtls::Keys;
 use lowmesh_net::oscore::{Contexts, Plain};
@@ -450,4 +450,47 @@ async fn a_ping_and_a_choice_end_with_the_patience_while_a_connection_opens() {
     let choice = client.choose_congestion_control(&uri, None);
     let choice = tokio::time::timeout(surely, choice).await.expect("an end");
     assert!(matches!(choice, Err(Error::Silence { .. })), "{choice:?}");
+}
+
+/// A server over DTLS that has gone without a word when its task is aborted.
+async fn secure(at: SocketAddr) -> (SocketAddr, tokio::task::JoinHandle<()>) {
+    let mut server = Server::new(Limits::default()).expect("the defaults");
+    resources(&mut server);
+    // The port of the server before is free as soon as its tasks have gone.
+    let bound = loop {
+        let keys = Keys::new().with(b"me", b"secret").expect("short");
+        match server.listen_dtls(at, keys, None) {
+            Ok(bound) => break bound,
+            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    };
+    (bound, tokio::spawn(async move { drop(server.run(std::future::pending::<()>()).await) }))
+}
+
+/// RFC 6347 s4.2.8: a server that has lost its sessions says nothing, and its client begins a new handshake.
+#[tokio::test]
+async fn a_server_that_restarts_without_a_word_is_reached_in_a_new_session() {
+    // MAX_TRANSMIT_WAIT of 0.45 s.
+    let congestion =
+        CongestionControl::default().with_ack_timeout(Duration::from_millis(100).into());
+    let datagrams = Config { max_retransmit: 1, ..Config::default() };
+    let builder = Client::builder().datagrams(datagrams).congestion(congestion);
+    let client = builder.key(b"me", b"secret").build().expect("possible");
+    let (at, mut serving) = secure(loopback()).await;
+    let uri = format!("coaps://{at}/hello");
+    let patience = Duration::from_secs(20);
+    for request in [patience, Duration::from_millis(50)] {
+        let before = client.get(&*uri).within(patience).await.expect("an answer");
+        assert_eq!(before.text(), "hello");
+        serving.abort();
+        let _aborted = (&mut serving).await;
+        (_, serving) = secure(at).await;
+        // The requests of the old session fail: at once or, with a caller of little patience, some of them.
+        let mut failures = 0;
+        while client.get(&*uri).within(request).await.is_err() {
+            failures += 1;
+            assert!(failures <= if request == patience { 1 } else { 100 }, "{failures} failures");
+        }
+        assert!(failures > 0);
+    }
 }

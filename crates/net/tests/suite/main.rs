@@ -3,4 +3,7 @@
 mod client;
 mod coap_line;
 mod coap_udp;
+mod faulty;
 mod lossy;
+mod product;
+mod refusals;

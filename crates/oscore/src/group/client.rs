@@ -6,7 +6,7 @@ use lowmesh_wire::coap::OptionNumber;
 use lowmesh_wire::coap::stream::StreamMessage;
 
 use super::authenticated::{Mode, RequestName};
-use super::context::{Envelope, Group, value};
+use super::context::{Envelope, Group, MayCheck, value};
 use crate::class::{self, Direction};
 use crate::client::{REGISTER, renumbered};
 use crate::{Header, Identity, PartialIv, ProtectError, ResponseError};
@@ -91,6 +91,16 @@ impl Group {
         pending: &mut Pending,
         outer: &StreamMessage,
     ) -> Result<Answer, ResponseError> {
+        self.unprotect_response_if(pending, outer, &mut |_| true)
+    }
+
+    /// Opens a response, if its signature may be checked. One that may not is [`ResponseError::BadSignature`].
+    pub fn unprotect_response_if(
+        &self,
+        pending: &mut Pending,
+        outer: &StreamMessage,
+        may_check: MayCheck<'_>,
+    ) -> Result<Answer, ResponseError> {
         let option = outer.options.get(OptionNumber::OSCORE).ok_or(ResponseError::Unprotected)?;
         let header = Header::parse(option)?;
         // The Gid does not change here; one that is said must be the right one.
@@ -119,7 +129,7 @@ impl Group {
             nonce: header.partial_iv.map_or((name.kid, name.partial_iv), |piv| (from, piv)),
             is_request: false,
         };
-        let opened = self.open(recipient, outer, &envelope)?;
+        let opened = self.open(recipient, outer, &envelope, may_check)?;
         if !opened.code.is_response() {
             return Err(ResponseError::NoResponse);
         }

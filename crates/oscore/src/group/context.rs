@@ -19,7 +19,7 @@ use crate::context::CommonIv;
 use crate::nonce::{Cipher, Deriver};
 use crate::params::{
     GROUP_MEMBERS_MAX, ID_CONTEXT_LEN_MAX, KEY_LEN, PRIVATE_KEY_LEN, REPLAY_WINDOW,
-    REPLAY_WINDOW_MAX, RESERVATION, SIGNATURE_LEN,
+    REPLAY_WINDOW_MAX, RESERVATION, SIGNATURE_LEN, TAG_LEN,
 };
 use crate::replay::{Replay, Window};
 use crate::sequence::{Reservation, Sequence};
@@ -301,6 +301,30 @@ pub(super) struct Envelope<'a> {
     pub(super) is_request: bool,
 }
 
+/// What a signature belongs to: the sender of a message, its nonce, and its tag.
+///
+/// The tag does not cover the signature. So a stranger without any key can send a message again with other signatures, but
+/// cannot change this name of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Signed {
+    from: Identity,
+    nonce: (Identity, PartialIv),
+    tag: [u8; TAG_LEN],
+}
+
+impl Signed {
+    pub(crate) const fn new(
+        from: Identity,
+        nonce: (Identity, PartialIv),
+        tag: [u8; TAG_LEN],
+    ) -> Self {
+        Self { from, nonce, tag }
+    }
+}
+
+/// Whether a signature may be checked. It is asked last: the message has the right tag, and is no replay.
+pub type MayCheck<'a> = &'a mut dyn FnMut(Signed) -> bool;
+
 impl Group {
     /// Encrypts a message, and signs it in group mode. `to` is the member that reads it in pairwise mode.
     pub(super) fn seal(
@@ -333,11 +357,14 @@ impl Group {
     /// The tag is checked before the signature. RFC 10021 s7.2 says that the signature SHOULD come first, and that plaintext
     /// MUST NOT be accessible before it is verified. The order here costs a stranger's message one AES-CCM, where a signature
     /// costs some fifty times as much; the plaintext leaves this function with a valid signature only.
+    /// The tag does not cover the signature: who repeats a message with another signature does cause a check, if
+    /// `may_check` allows it.
     pub(super) fn open(
         &self,
         from: &Recipient,
         outer: &StreamMessage,
         envelope: &Envelope<'_>,
+        may_check: MayCheck<'_>,
     ) -> Result<StreamMessage, Unopened> {
         let common = &self.common;
         let external = common.external(envelope.request, envelope.option, &from.credential.octets);
@@ -355,6 +382,12 @@ impl Group {
                 let inside = decrypt(&from.cipher, &nonce, &aad, outer, ciphertext);
                 if matches!(inside, Err(Unopened::Forged)) {
                     return inside;
+                }
+                let Some((_, tag)) = ciphertext.split_last_chunk::<TAG_LEN>() else {
+                    return Err(Unopened::Forged);
+                };
+                if !may_check(Signed::new(from.id, envelope.nonce, *tag)) {
+                    return Err(Unopened::BadSignature);
                 }
                 let mut signature = *signature;
                 common.cover(&mut signature, envelope.nonce, envelope.is_request);

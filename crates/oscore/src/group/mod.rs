@@ -64,7 +64,7 @@ mod state;
 pub use authenticated::Mode;
 pub use client::{Answer, Pending};
 pub use configuration::{Configuration, ConfigurationError, Mistake};
-pub use context::{Group, GroupError, Inputs};
+pub use context::{Group, GroupError, Inputs, MayCheck, Signed};
 pub use credential::{CredentialError, credential_of};
 pub use curve::SignatureAlgorithm;
 pub use server::Received;

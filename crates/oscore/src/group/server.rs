@@ -6,7 +6,7 @@ use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Code, OptionNumber};
 
 use super::authenticated::{Mode, RequestName};
-use super::context::{Envelope, Group, value};
+use super::context::{Envelope, Group, MayCheck, value};
 use crate::class::{self, Direction};
 use crate::server::RequestNonce;
 use crate::{Challenge, Header, Identity, ProtectError, Refusal};
@@ -33,14 +33,24 @@ impl Received {
 
 impl Group {
     /// Opens a request of another member.
-    ///
-    /// ```text
-    ///   the option names a member ──► its number is new ──► the tag is right ──► the signature is right ──► taken
-    ///            a table                a bit                 AES-CCM               group mode only
-    /// ```
     pub fn unprotect_request(
         &mut self,
         outer: &StreamMessage,
+    ) -> Result<(StreamMessage, Received), Refusal> {
+        self.unprotect_request_if(outer, &mut |_| true)
+    }
+
+    /// Opens a request of another member, if its signature may be checked. One that may not is
+    /// [`Refusal::BadSignature`].
+    ///
+    /// ```text
+    ///   the option names a member ──► its number is new ──► the tag is right ──► may it be checked? ──► the signature is right ──► taken
+    ///            a table                a bit                 AES-CCM              group mode only
+    /// ```
+    pub fn unprotect_request_if(
+        &mut self,
+        outer: &StreamMessage,
+        may_check: MayCheck<'_>,
     ) -> Result<(StreamMessage, Received), Refusal> {
         let option = outer.options.get(OptionNumber::OSCORE).ok_or(Refusal::Unprotected)?;
         let header = Header::parse(option)?;
@@ -60,7 +70,7 @@ impl Group {
         let name = RequestName { kid, partial_iv };
         let nonce = (kid, partial_iv);
         let envelope = Envelope { option, mode, request: name, nonce, is_request: true };
-        let request = self.open(recipient, outer, &envelope)?;
+        let request = self.open(recipient, outer, &envelope, may_check)?;
         let mut received = Received { request: name, mode, nonce: RequestNonce::Unused };
         // RFC 10021 s9: the request with the Echo MUST be in pairwise mode; one in group mode could be meant for another server
         // (s14.9).

@@ -12,7 +12,7 @@ use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Token};
 
 use super::{
-    Answer, Failure, OwnRequests, Protected, Protection, SecurityContexts, inside, is_of_group,
+    Answer, Failure, NO_MEMBER, OwnRequests, Protected, Protection, SecurityContexts, ToOne, inside,
 };
 use crate::params::{GROUP_MEMBERS_MAX, RENEWALS_MAX};
 use crate::{Identity, Pending, ProtectError, ResponseError, group};
@@ -23,6 +23,8 @@ pub(super) struct Asked<P> {
     peer: P,
     /// The request as the host made it. Each registration protects it again.
     request: RequestTemplate,
+    /// The request as it has left last.
+    outer: RequestTemplate,
     ties: Ties,
     /// The token that it has, once a notification has shown it.
     token: Option<Token>,
@@ -30,6 +32,10 @@ pub(super) struct Asked<P> {
     due: Option<Instant>,
     /// How often it was made again with a new context.
     renewals: u8,
+    /// The challenge of a proxy has been answered.
+    echoed: bool,
+    /// A notification has come.
+    observed: bool,
 }
 
 /// What responses belong to, the newest first: of an observation, its latest two registrations.
@@ -42,8 +48,22 @@ pub(super) enum Ties {
 impl<P> Asked<P> {
     /// A request to a group.
     pub(super) fn of_group(peer: P, request: RequestTemplate, ties: Ties) -> Self {
+        // Its blocks come from other addresses than it went to.
+        let outer = RequestTemplate::new(request.code, "");
+        Self::new(peer, request, outer, ties)
+    }
+    fn new(peer: P, request: RequestTemplate, outer: RequestTemplate, ties: Ties) -> Self {
         let token = request.token.clone();
-        Self { peer, request, ties, token, due: None, renewals: 0 }
+        let (due, renewals, echoed, observed) = (None, 0, false, false);
+        Self { peer, request, outer, ties, token, due, renewals, echoed, observed }
+    }
+    /// The request as it has left last.
+    pub(super) const fn outer(&self) -> &RequestTemplate {
+        &self.outer
+    }
+    /// Whether a notification has come.
+    pub(super) const fn is_observed(&self) -> bool {
+        self.observed
     }
     /// Whether it takes the token of an observation over.
     pub(super) fn has_token(&self, peer: &P, token: &Token) -> bool
@@ -82,8 +102,14 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         };
         let (outer, ties) = match (&protection.own_requests, protection.own_requests.context(peer))
         {
-            (OwnRequests::Group(group, named), _) => {
-                let to = named.or_else(|| self.members.get(&peer).copied());
+            (OwnRequests::Group(group, to_one), _) => {
+                let answered = self.members.get(&peer).copied();
+                let to = match to_one {
+                    ToOne::Member(named) => Some(*named),
+                    // RFC 10021 s14.9: group mode is NOT RECOMMENDED for a request to one.
+                    ToOne::Answered => Some(answered.ok_or(NO_MEMBER)?),
+                    ToOne::GroupMode => answered,
+                };
                 let (outer, pending) = seal_for(protection, *group, to, &message)?;
                 (outer, Ties::Group { group: *group, to, pending: vec![pending] })
             }
@@ -93,19 +119,18 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
                 (outer, Ties::Context { context, pending: vec![pending] })
             }
         };
-        let token = message.token.clone();
+        let sent = outer.clone();
         self.transport.handle(now, Input::RequestVerified { peer, message: outer, handle })?;
-        self.forget_token(peer, token.as_ref());
-        let asked = Asked { peer, request: message, ties, token, due: None, renewals: 0 };
-        self.asked.insert(handle, asked);
+        self.forget_token(peer, message.token.as_ref(), now);
+        self.asked.insert(handle, Asked::new(peer, message, sent, ties));
         Ok(())
     }
     /// A request with the token of an observation takes its place (RFC 7641 s3.6).
-    pub(super) fn forget_token(&mut self, peer: P, token: Option<&Token>) {
+    pub(super) fn forget_token(&mut self, peer: P, token: Option<&Token>, now: Instant) {
         let Some(token) = token else { return };
         let before = self.asked.iter().find(|(_, one)| one.has_token(&peer, token));
         if let Some(handle) = before.map(|(handle, _)| *handle) {
-            self.forget_asked(handle);
+            self.forget_asked(handle, now);
         }
     }
     /// A response has come, or a notification.
@@ -123,6 +148,15 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             Ok(Answer::Response(inner)) => inside(&outer, inner),
             // RFC 8613 appendix B.2 step 3: the client makes the request with the third context.
             Ok(Answer::Again) => return self.ask_again(handle, Under::Context, now),
+            // RFC 9175 s2.3: a proxy wants to know that the address is ours. It has not passed the request on, so the same
+            // octets are no replay; if it has, the server says so.
+            Err(ResponseError::Unprotected)
+                if outer.code == Code::UNAUTHORIZED
+                    && outer.options.get(OptionNumber::ECHO).is_some()
+                    && self.asked.get(&handle).is_some_and(|asked| !asked.echoed) =>
+            {
+                return self.answer_challenge(handle, &outer, now);
+            }
             // RFC 8613 appendix B.2 step 1: a client without a valid context. Nobody vouches for the error, so the context
             // stays until a server shows that it has the keys.
             Err(ResponseError::Unprotected)
@@ -159,18 +193,22 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         self.wake_at(handle, now + fresh + jitter);
         if let Some(asked) = self.asked.get_mut(&handle) {
             asked.token = Some(outer.token);
+            asked.observed = true;
         }
         self.outbox.push(Output::Notification { handle, from, message });
     }
     /// Tells the transport that a response counts.
     fn accept(&mut self, handle: Name, observes: bool, now: Instant) {
         if !observes {
-            self.forget_asked(handle);
+            self.forget_asked(handle, now);
         }
         debug_assert_accepted(self.transport.handle(now, Input::Accept { handle, observes }));
     }
     /// The request of a handle is over.
-    pub(super) fn forget_asked(&mut self, handle: Name) {
+    pub(super) fn forget_asked(&mut self, handle: Name, now: Instant) {
+        if let Some(handle) = self.outer.stop_gathering(handle) {
+            debug_assert_accepted(self.transport.handle(now, Input::Cancel { handle }));
+        }
         if let Some(Asked { due: Some(due), .. }) = self.asked.remove(&handle) {
             self.due.remove(&(due, handle));
         }
@@ -190,11 +228,23 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             let (peer, token) = (asked.peer, asked.token.clone());
             let sent = asked.ties.seal_again(protection, &asked.request).and_then(|message| {
                 let message = RequestTemplate { token, ..message };
+                asked.outer.clone_from(&message);
                 self.transport.handle(now, Input::RequestVerified { peer, message, handle })
             });
             if sent.is_err() {
                 self.wake_at(handle, now + REGISTER_AGAIN_MAX);
             }
+        }
+    }
+    /// Another session with a peer follows the one that is over: the observations that the transport has kept are
+    /// registered again in it.
+    pub(super) fn enter_next_session(&mut self, peer: P, now: Instant) {
+        let kept = self.asked.iter().filter(|(_, asked)| asked.peer == peer && asked.observed);
+        // One that was being registered again has waited.
+        let kept = kept.map(|(handle, asked)| (*handle, asked.due.is_some()));
+        for (handle, is_fresh) in kept.collect::<Vec<_>>() {
+            let jitter = self.rng.duration(REGISTER_AGAIN_MIN, REGISTER_AGAIN_MAX);
+            self.wake_at(handle, if is_fresh { now + jitter } else { now });
         }
     }
 
@@ -207,30 +257,23 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         now: Instant,
     ) -> Option<Result<Answer, ResponseError>> {
         let (asked, protection) = (self.asked.get_mut(&handle)?, self.protection.as_ref()?);
-        let is_signed = is_of_group(outer);
         let (contexts, outer) = (&protection.contexts, StreamMessage::from(outer));
         let opened = match &mut asked.ties {
             Ties::Context { context, pending } => {
                 contexts.unprotect_response(*context, pending, &outer)
             }
             // A forged response is discarded; one whose signature is not checked is, too.
-            Ties::Group { .. } if is_signed && !self.forgeries.may_check(from, now) => {
-                Ok(Err(ResponseError::BadSignature))
-            }
             Ties::Group { group, pending, .. } => {
-                let opened =
-                    first_of(pending, |one| contexts.unprotect_group_response(*group, one, &outer));
-                match &opened {
-                    Ok(Ok(answer)) => {
-                        if is_signed {
-                            self.forgeries.on_checked(from, true, now);
-                        }
-                        self.remember(from, answer.from);
-                    }
-                    Ok(Err(ResponseError::BadSignature)) => {
-                        self.forgeries.on_checked(from, false, now);
-                    }
-                    _ => {}
+                let mut check = self.forgeries.check(from, now);
+                let opened = first_of(pending, |one| {
+                    contexts
+                        .unprotect_group_response(*group, one, &outer, &mut |one| check.may(one))
+                });
+                let is_forged = matches!(opened, Ok(Err(ResponseError::BadSignature)));
+                let checked = check.end();
+                self.forgeries.on_checked(from, checked, !is_forged, now);
+                if let Ok(Ok(answer)) = &opened {
+                    self.remember(from, answer.from);
                 }
                 opened.map(|result| result.map(|answer| Answer::Response(answer.response)))
             }
@@ -257,8 +300,8 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         let Ties::Context { context, .. } = asked.ties else { return false };
         asked.renewals == 0 && protection.contexts.derives_many_times(context)
     }
-    /// Makes a request again in the place of one that its server has no context for.
-    fn ask_again(&mut self, handle: Name, under: Under, now: Instant) {
+    /// Ends a request in the transport so that it can be made again.
+    fn take_back(&mut self, handle: Name, now: Instant) -> Option<Asked<P>> {
         let asked = self.asked.remove(&handle);
         if let Some(due) = asked.as_ref().and_then(|asked| asked.due) {
             self.due.remove(&(due, handle));
@@ -266,24 +309,44 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         debug_assert_accepted(
             self.transport.handle(now, Input::Accept { handle, observes: false }),
         );
+        asked
+    }
+    /// Repeats a request with the Echo value of a proxy, outside of what is protected.
+    fn answer_challenge(&mut self, handle: Name, challenge: &Message, now: Instant) {
+        let Some(asked) = self.take_back(handle, now) else { return };
+        let value = challenge.options.get(OptionNumber::ECHO).unwrap_or_default();
+        let (peer, mut message) = (asked.peer, asked.outer.clone());
+        message.options.set(OptionNumber::ECHO, value);
+        let outer = message.clone();
+        let asked = Asked { outer, echoed: true, due: None, ..asked };
+        if self.transport.handle(now, Input::RequestVerified { peer, message, handle }).is_ok() {
+            self.asked.insert(handle, asked);
+        } else {
+            self.outbox.push(Output::Failed { handle, reason: DropReason::QueueFull });
+        }
+    }
+    /// Makes a request again in the place of one that its server has no context for.
+    fn ask_again(&mut self, handle: Name, under: Under, now: Instant) {
+        let asked = self.take_back(handle, now);
         let (Some(asked), Some(protection)) = (asked, &self.protection) else { return };
         let sealed = match asked.ties {
             Ties::Context { context, .. } if asked.renewals < RENEWALS_MAX => {
                 let peer = asked.peer;
                 seal_under(under, protection, context, &asked.request).and_then(
                     |(message, pending)| {
+                        let outer = message.clone();
                         let input = Input::RequestVerified { peer, message, handle };
                         self.transport.handle(now, input)?;
-                        Ok(Ties::Context { context, pending: vec![pending] })
+                        Ok((Ties::Context { context, pending: vec![pending] }, outer))
                     },
                 )
             }
             _ => Err(Rejected::Gone { what: "request", why: "its server accepts no new context" }),
         };
         match sealed {
-            Ok(ties) => {
+            Ok((ties, outer)) => {
                 let (renewals, token) = (asked.renewals + 1, asked.request.token.clone());
-                let asked = Asked { ties, token, due: None, renewals, ..asked };
+                let asked = Asked { ties, outer, token, due: None, renewals, ..asked };
                 self.asked.insert(handle, asked);
             }
             Err(_) => {
@@ -380,8 +443,9 @@ fn plain(message: &RequestTemplate) -> StreamMessage {
 /// A request whose protected part is `outer`.
 fn leaving(message: &RequestTemplate, outer: StreamMessage) -> RequestTemplate {
     let StreamMessage { code, options, payload, .. } = outer;
-    let (confirmable, token) = (message.confirmable, message.token.clone());
-    RequestTemplate { code, confirmable, options, payload, token }
+    let RequestTemplate { confirmable, body_max, .. } = *message;
+    let token = message.token.clone();
+    RequestTemplate { code, confirmable, options, payload, token, body_max }
 }
 
 /// The first result that is not [`ResponseError::Forged`], of some requests.

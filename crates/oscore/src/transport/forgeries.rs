@@ -1,22 +1,31 @@
 //! Forged signatures: how many of them a source can make this endpoint check (RFC 10021 s7.2 and s7.4).
 //!
-//! A holder of the secrets of a group can make a message in group mode whose tag verifies and whose signature does not,
-//! under the name of any member. A check costs some fifty times as much as the tag, so checks that fail are counted:
+//! A message in group mode can have a tag that verifies and a signature that does not. Two attackers can make such messages:
+//!
+//! - A stranger without keys repeats a message that it has heard, with other signatures: the tag does not cover them. It
+//!   makes no other tag, so the first check of a message counts, and the next ones do not. After [`FORGED_COPIES`] of them the
+//!   message is dropped unchecked, whatever its signature.
+//! - A holder of the secrets makes any number of messages, under the name of any member.
+//!
+//! A check costs some fifty times as much as the tag, so checks that fail are counted:
 //!
 //! ```text
 //!   source   8 at once, then one a second      │ beyond, a message in group mode is dropped unchecked;
 //!   all     64 at once, then eight a second    │ pairwise mode has no signatures, and goes on
 //! ```
+//! The shares are looked at last, behind replay window and tag: what a stranger makes up costs nobody a share.
 //! A source that has shown a valid signature has its own share also while that of all is used up. Valid signatures are not
 //! counted: they show which member makes the work.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 
 use lowmesh_coap::PeerAddress;
 use lowmesh_units::{Duration, Instant};
 
+use crate::group::Signed;
 use crate::params::{
-    FORGED_ALL_BURST, FORGED_ALL_INTERVAL, FORGED_BURST, FORGED_INTERVAL, SIGNATURE_SOURCES_MAX,
+    FORGED_ALL_BURST, FORGED_ALL_INTERVAL, FORGED_BURST, FORGED_COPIES, FORGED_INTERVAL,
+    FORGED_REMEMBERED, SIGNATURE_SOURCES_MAX,
 };
 
 /// What may still be checked. It holds the time at which all that was used has come back.
@@ -47,17 +56,49 @@ struct Source {
 pub(super) struct Forgeries<P> {
     sources: BTreeMap<P, Source>,
     all: Share,
+    /// How often the signature of a message was wrong, and the messages in the order of their first check.
+    failed: BTreeMap<Signed, u8>,
+    order: VecDeque<Signed>,
+}
+
+/// The check of one message, if there is one.
+pub(super) struct Check<'a, P> {
+    forgeries: &'a Forgeries<P>,
+    from: P,
+    now: Instant,
+    checked: Option<Signed>,
+}
+
+impl<P: PeerAddress> Check<'_, P> {
+    /// Whether the signature of the message may be checked.
+    pub(super) fn may(&mut self, signed: Signed) -> bool {
+        let may = self.forgeries.may_check(self.from, &signed, self.now);
+        self.checked = may.then_some(signed);
+        may
+    }
+    /// The message whose signature was checked.
+    pub(super) fn end(self) -> Option<Signed> {
+        self.checked
+    }
 }
 
 impl<P> Default for Forgeries<P> {
     fn default() -> Self {
-        Self { sources: BTreeMap::new(), all: Share::UNUSED }
+        let (failed, order) = (BTreeMap::new(), VecDeque::new());
+        Self { sources: BTreeMap::new(), all: Share::UNUSED, failed, order }
     }
 }
 
 impl<P: PeerAddress> Forgeries<P> {
-    /// Whether a signature from an address may be checked.
-    pub(super) fn may_check(&self, from: P, now: Instant) -> bool {
+    /// The check of a message from an address.
+    pub(super) fn check(&self, from: P, now: Instant) -> Check<'_, P> {
+        Check { forgeries: self, from, now, checked: None }
+    }
+    /// Whether the signature of a message may be checked.
+    fn may_check(&self, from: P, signed: &Signed, now: Instant) -> bool {
+        if let Some(times) = self.failed.get(signed) {
+            return *times < FORGED_COPIES;
+        }
         let all = self.all.has_room(now, FORGED_ALL_BURST, FORGED_ALL_INTERVAL);
         match self.sources.get(&from.source()) {
             Some(Source { share, signs }) => {
@@ -66,8 +107,28 @@ impl<P: PeerAddress> Forgeries<P> {
             None => all,
         }
     }
-    /// A signature was checked.
-    pub(super) fn on_checked(&mut self, from: P, is_valid: bool, now: Instant) {
+    /// The check of a message has ended; `None` if nothing was checked.
+    pub(super) fn on_checked(
+        &mut self,
+        from: P,
+        checked: Option<Signed>,
+        is_valid: bool,
+        now: Instant,
+    ) {
+        let Some(signed) = checked else { return };
+        if !is_valid {
+            if let Some(times) = self.failed.get_mut(&signed) {
+                *times += 1;
+                return;
+            }
+            if self.order.len() == FORGED_REMEMBERED
+                && let Some(oldest) = self.order.pop_front()
+            {
+                self.failed.remove(&oldest);
+            }
+            self.failed.insert(signed, 1);
+            self.order.push_back(signed);
+        }
         let source = self.source(from.source(), now);
         match source {
             Some(source) if is_valid => source.signs = true,
@@ -97,15 +158,26 @@ impl<P: PeerAddress> Forgeries<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Identity, PartialIv};
+
+    /// A message that nobody has sent before.
+    fn message(number: u64) -> Signed {
+        let piv = PartialIv::new(number).expect("below 2^40");
+        Signed::new(Identity::default(), (Identity::default(), piv), [0; 8])
+    }
 
     /// How many forgeries of a source are checked in so many seconds, if it sends one each millisecond.
     fn checked(forgeries: &mut Forgeries<u32>, sources: &[u32], start: u64, seconds: u64) -> usize {
         let times = (start * 1000..(start + seconds) * 1000).map(Duration::from_millis);
         let mut checked = 0;
+        let mut number = start << 32;
         for now in times.map(|time| Instant::ZERO + time) {
             for source in sources {
-                if forgeries.may_check(*source, now) {
-                    forgeries.on_checked(*source, false, now);
+                number += 1;
+                let mut check = forgeries.check(*source, now);
+                if check.may(message(number)) {
+                    let signed = check.end();
+                    forgeries.on_checked(*source, signed, false, now);
                     checked += 1;
                 }
             }
@@ -127,14 +199,45 @@ mod tests {
     fn all_sources_together_have_a_bound_that_spares_those_with_valid_signatures() {
         let mut forgeries = Forgeries::default();
         let now = Instant::ZERO + Duration::from_secs(1);
-        forgeries.on_checked(0, true, now);
+        forgeries.on_checked(0, Some(message(0)), true, now);
         let strangers: alloc::vec::Vec<u32> = (1..5000).collect();
         assert_eq!(checked(&mut forgeries, &strangers, 1, 10), 64 + 8 * 10 - 1);
         let now = Instant::ZERO + Duration::from_secs(11) - Duration::from_millis(1);
-        assert!(!forgeries.may_check(9000, now), "a new source has to wait");
-        assert!(forgeries.may_check(0, now), "one with a valid signature has not");
+        assert!(!forgeries.may_check(9000, &message(0), now), "a new source has to wait");
+        assert!(forgeries.may_check(0, &message(0), now), "one with a valid signature has not");
         assert_eq!(checked(&mut forgeries, &[0], 11, 1), 8, "and still its share alone");
         assert!(forgeries.sources.len() <= SIGNATURE_SOURCES_MAX);
+    }
+
+    #[test]
+    fn one_message_costs_one_check_of_the_shares_whatever_its_signatures() {
+        let mut forgeries = Forgeries::default();
+        let now = Instant::from_secs(1);
+        let mut checks = 0;
+        for source in (0..1000).map(|one| one % 90) {
+            let mut check = forgeries.check(source, now);
+            if check.may(message(7)) {
+                checks += 1;
+                let signed = check.end();
+                forgeries.on_checked(source, signed, false, now);
+            }
+        }
+        assert_eq!(checks, u32::from(FORGED_COPIES));
+        // One of 64 is used.
+        let others: alloc::vec::Vec<u32> = (1000..1100).collect();
+        assert_eq!(checked(&mut forgeries, &others, 1, 1), 63 + 7);
+        assert!(!forgeries.may_check(5, &message(7), Instant::from_secs(100)), "it is remembered");
+    }
+
+    #[test]
+    fn the_latest_messages_are_remembered() {
+        let mut forgeries = Forgeries::default();
+        for number in 0..=FORGED_REMEMBERED as u64 {
+            let now = Instant::from_secs(number);
+            forgeries.on_checked(0_u32, Some(message(number)), false, now);
+        }
+        assert_eq!(forgeries.failed.len(), FORGED_REMEMBERED);
+        assert!(!forgeries.failed.contains_key(&message(0)));
     }
 
     #[test]
@@ -142,7 +245,7 @@ mod tests {
         let mut forgeries = Forgeries::default();
         let now = Instant::ZERO + Duration::from_secs(1);
         for source in 0..2000 {
-            forgeries.on_checked(source, true, now);
+            forgeries.on_checked(source, Some(message(0)), true, now);
         }
         assert_eq!(forgeries.sources.len(), SIGNATURE_SOURCES_MAX);
         assert_eq!(checked(&mut forgeries, &[5000], 1, 1), 64 + 7);

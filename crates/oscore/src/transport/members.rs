@@ -47,7 +47,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         };
         let input = GroupInput::Request { group, message: outer, wait, handle };
         self.transport.handle(now, Input::Group(input))?;
-        self.forget_token(group, message.token.as_ref());
+        self.forget_token(group, message.token.as_ref(), now);
         self.asked.insert(handle, Asked::of_group(group, message, ties));
         Ok(())
     }

@@ -5,14 +5,15 @@
 //! challenge with Echo (appendix B.1.2) is the host's to answer. What does not verify never gets up to the host.
 //!
 //! Requests to groups leave in group mode. Those to one peer leave in pairwise mode, for the member that is named or that has
-//! answered from there, so the Echo of a member that was challenged and the rest of its blocks do (RFC 10021 s9); else in group
-//! mode too.
+//! answered from there, so the Echo of a member that was challenged and the rest of its blocks do (RFC 10021 s9). Without a
+//! member they do not leave, unless [`ToOne::GroupMode`] says so.
 //!
-//! Left out: blocks that a proxy made of a protected message (s4.1.3.4.2).
+//! Blocks that a proxy makes of a protected message are put together before it is opened (`outer`, s4.1.3.4.2).
 
 mod client;
 mod forgeries;
 mod members;
+mod outer;
 mod server;
 mod volatile;
 
@@ -21,7 +22,7 @@ use core::fmt;
 
 use lowmesh_coap::blockwise::Exponent;
 use lowmesh_coap::exchange::{ExchangeId, GroupInput, Input, Name, Output};
-use lowmesh_coap::params::INCOMING_MAX;
+use lowmesh_coap::params::{INCOMING_MAX, MESSAGE_OVERHEAD};
 use lowmesh_coap::{
     Config, ConfigError, CongestionControl, ConnectionLimits, Connections, Endpoint, Host,
     HostLimits, Lifetimes, PeerAddress, Transport, host,
@@ -31,12 +32,13 @@ use lowmesh_units::{Duration, Instant, Rng};
 use lowmesh_wire::coap::stream::StreamMessage;
 use lowmesh_wire::coap::{Message, OptionNumber, Options, Token};
 
-use crate::params::{OBSERVED_SLACK, OSCORE_OVERHEAD};
+use crate::params::{OBSERVED_SLACK, OSCORE_OVERHEAD, PLAINTEXT_MAX};
 use crate::{
     Header, Identity, Opened, Pending, ProtectError, Received, Refusal, ResponseError, group,
 };
 use client::{Asked, Response};
 use forgeries::Forgeries;
+use outer::OuterBlocks;
 use server::{Answering, Secured};
 pub use volatile::VolatileContexts;
 
@@ -90,20 +92,22 @@ pub trait SecurityContexts: fmt::Debug {
     ) -> Result<(StreamMessage, group::Pending), Failure> {
         Err(Failure::Closed)
     }
-    /// Opens a response of a member of a group.
+    /// Opens a response of a member of a group. `may_check` is asked before its signature is checked.
     fn unprotect_group_response(
         &self,
         _group: usize,
         _pending: &mut group::Pending,
         _outer: &StreamMessage,
+        _may_check: group::MayCheck<'_>,
     ) -> Result<Result<group::Answer, ResponseError>, Failure> {
         Err(Failure::Closed)
     }
-    /// Opens a request of a member of a group.
+    /// Opens a request of a member of a group. `may_check` is asked before its signature is checked.
     fn unprotect_group_request(
         &self,
         _group: usize,
         _outer: &StreamMessage,
+        _may_check: group::MayCheck<'_>,
     ) -> Result<Result<(StreamMessage, group::Received), Refusal>, Failure> {
         Err(Failure::Closed)
     }
@@ -162,9 +166,30 @@ pub enum OwnRequests<P> {
     Context(usize),
     /// Requests to each listed peer use its context; those to other peers are not protected.
     ByPeer(BTreeMap<P, usize>),
-    /// The group of this number. Requests to single peers are for the member that is named, if one is.
-    Group(usize, Option<Identity>),
+    /// The group of this number.
+    Group(usize, ToOne),
 }
+
+/// How a request to one member of a group is protected.
+///
+/// In group mode each member takes it: who sends its octets to another member makes that member do what the request says,
+/// so RFC 10021 s14.9 does not recommend this mode for a request to one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ToOne {
+    /// In pairwise mode, for the member that has answered from the address. Without one it is [`NO_MEMBER`].
+    #[default]
+    Answered,
+    /// In pairwise mode, for this member, whatever the address.
+    Member(Identity),
+    /// In group mode, until a member has answered from the address.
+    GroupMode,
+}
+
+/// A request to one member of a group that nobody has named.
+pub const NO_MEMBER: Rejected = Rejected::Invalid {
+    what: "request",
+    why: "it is for one member of a group, and which one is not known",
+};
 
 impl<P: PeerAddress> OwnRequests<P> {
     /// The context number for requests to a peer.
@@ -210,6 +235,7 @@ pub struct Protected<P, T, C> {
     /// asked in group mode.
     members: BTreeMap<P, Identity>,
     forgeries: Forgeries<P>,
+    outer: OuterBlocks<P>,
     outbox: Outbox<Output<P>>,
 }
 
@@ -262,6 +288,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         rng: Rng,
     ) -> Self {
         Self {
+            outer: OuterBlocks::new(transport.lifetimes()),
             transport,
             protection,
             rng,
@@ -291,10 +318,16 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         }
     }
     fn on_output(&mut self, output: Output<P>, now: Instant) {
+        if outer::is_of_block(&output) {
+            let seen = self.on_block_output(output, now);
+            return seen.into_iter().for_each(|output| self.outbox.push(output));
+        }
         match output {
             Output::Response { handle, from, message, rtt, retransmissions } => {
                 let response = Response { handle, from, message, rtt, retransmissions };
-                self.on_response(response, now);
+                if let Some(whole) = self.whole_response(response, now) {
+                    self.on_response(whole, now);
+                }
             }
             Output::Request { exchange, from, message, multicast } => {
                 self.on_request(exchange, from, message, multicast, now);
@@ -304,11 +337,16 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             }
             // An observer stays until the host says that it has left.
             Output::Failed { handle, .. } | Output::Over { handle } => {
-                self.forget_asked(handle);
+                self.forget_asked(handle, now);
                 self.outbox.push(output);
             }
             Output::Close { peer } => {
                 self.forget_peer(peer);
+                self.outbox.push(output);
+            }
+            Output::SessionOver { peer } => {
+                self.forget_peer(peer);
+                self.enter_next_session(peer, now);
                 self.outbox.push(output);
             }
             other => self.outbox.push(other),
@@ -338,7 +376,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
                 self.transport.handle(now, Input::Decline { exchange })
             }
             Input::Cancel { handle } => {
-                self.forget_asked(handle);
+                self.forget_asked(handle, now);
                 self.transport.handle(now, Input::Cancel { handle })
             }
             Input::Unreachable { peer } => {
@@ -346,9 +384,12 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
                 self.forget_peer(peer);
                 result
             }
-            Input::SessionEnded { peer } => {
-                let result = self.transport.handle(now, Input::SessionEnded { peer });
+            Input::SessionEnded { peer, reopens } => {
+                let result = self.transport.handle(now, Input::SessionEnded { peer, reopens });
                 self.forget_peer(peer);
+                if reopens {
+                    self.enter_next_session(peer, now);
+                }
                 result
             }
             Input::Deadline => {
@@ -384,7 +425,12 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Machine for Protected
 
 impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Transport<P> for Protected<P, T, C> {
     fn block_limits(&self, peer: P) -> (Exponent, usize) {
-        self.transport.block_limits(peer)
+        let (exponent, room) = self.transport.block_limits(peer);
+        if self.protection.is_none() {
+            return (exponent, room);
+        }
+        // Options are inside too.
+        (exponent, room.min(PLAINTEXT_MAX - MESSAGE_OVERHEAD))
     }
     fn choose_congestion_control(
         &mut self,
@@ -393,10 +439,15 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Transport<P> for Prot
         now: Instant,
     ) -> Result<(), ConfigError> {
         self.transport.choose_congestion_control(peer, chosen, now)?;
+        self.outer.widen(self.transport.lifetimes());
         if self.protection.is_some() {
             self.drain(now);
         }
         Ok(())
+    }
+    fn takes_bert(&self, peer: P) -> bool {
+        // What is protected may come from a connection, through a proxy; what is not is looked at here.
+        self.protection.is_some() || self.transport.takes_bert(peer)
     }
     fn lifetimes(&self) -> Lifetimes {
         self.transport.lifetimes()
@@ -410,6 +461,9 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Transport<P> for Prot
     }
     fn prove(&mut self, peer: P, now: Instant) {
         self.transport.prove(peer, now);
+    }
+    fn identity(&self, exchange: ExchangeId) -> Option<&[u8]> {
+        self.answering.get(&exchange)?.kid()
     }
     fn awaits_response(&self, exchange: ExchangeId) -> bool {
         self.transport.awaits_response(exchange)

@@ -1,5 +1,10 @@
 //! Requests of peers, and what answers them (RFC 8613 s8.2 and s8.3).
 
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt::Write as _;
+
 use lowmesh_coap::exchange::{ExchangeId, Input, Name, Output};
 use lowmesh_coap::observe::{DEREGISTER, REGISTER};
 use lowmesh_coap::{PeerAddress, ResponseTemplate, Transport};
@@ -10,10 +15,11 @@ use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Token};
 
 use super::client::unprotected;
 use super::forgeries::Forgeries;
+use super::outer::Outside;
 use super::{
     Failure, Plain, Protected, Protection, SecurityContexts, inside, is_of_group, is_protected,
 };
-use crate::{Opened, ProtectError, Received, Refusal, group};
+use crate::{Header, Opened, ProtectError, Received, Refusal, group};
 
 /// A request that the application has not answered, and that wants a protected answer or may observe.
 #[derive(Debug)]
@@ -23,11 +29,17 @@ pub(super) struct Answering<P> {
     /// `None` for a plain request.
     secured: Option<Secured>,
     registers: bool,
+    outside: Outside,
+    /// The kid of the request, which names the key.
+    kid: Option<Vec<u8>>,
 }
 
 impl<P: PeerAddress> Answering<P> {
     pub(super) fn peer(&self) -> P {
         self.peer
+    }
+    pub(super) fn kid(&self) -> Option<&[u8]> {
+        self.kid.as_deref()
     }
 }
 
@@ -56,26 +68,44 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         multicast: bool,
         now: Instant,
     ) {
+        let (mut message, mut outside) = (message, Outside::default());
+        if is_protected(&message.options) {
+            let whole = self.whole_request(exchange, from, message, multicast, now);
+            let Some(whole) = whole else { return };
+            (message, outside) = whole;
+        }
         let Some(protection) = &self.protection else { return };
+        let kid = kid_of(&message);
         let (message, secured) = if is_protected(&message.options) {
             // RFC 10021 s7: RECOMMENDED to send no error to what is, or may be, a request to a group.
             let silent = multicast || is_of_group(&message);
             match self.forgeries.open(from, &protection.contexts, &message, now) {
                 Ok(Ok((request, secured))) => (inside(&message, request), Some(secured)),
                 // RFC 10021 s9: the challenge of a member.
-                Ok(Err((refusal @ Refusal::Challenged(_), true))) => {
-                    return self.refuse(exchange, &refusal, false, now);
+                Ok(Err((refusal, of_group))) => {
+                    let challenged = of_group && matches!(refusal, Refusal::Challenged(_));
+                    let (response, why) = (refused(&refusal), told(&refusal, kid.as_deref()));
+                    let code = response.code;
+                    self.answer_outside(exchange, response, silent && !challenged, now);
+                    return self.outbox.push(Output::Refused { from, message, code, why });
                 }
-                Ok(Err((refusal, _))) => return self.refuse(exchange, &refusal, silent, now),
                 // What cannot be stored must not be used.
                 Err(_) => {
-                    let response = ResponseTemplate::new(Code::INTERNAL_SERVER_ERROR);
-                    return self.answer(exchange, response, silent, now);
+                    let code = Code::INTERNAL_SERVER_ERROR;
+                    self.answer_outside(exchange, ResponseTemplate::new(code), silent, now);
+                    let why = String::from("the state of the security context cannot be stored");
+                    return self.outbox.push(Output::Refused { from, message, code, why });
                 }
             }
         } else if protection.plain_requests == Plain::Refused {
-            let response = ResponseTemplate::new(Code::UNAUTHORIZED);
-            return self.answer(exchange, response, multicast, now);
+            let code = Code::UNAUTHORIZED;
+            self.answer_outside(exchange, ResponseTemplate::new(code), multicast, now);
+            let why = Refusal::Unprotected.to_string();
+            return self.outbox.push(Output::Refused { from, message, code, why });
+        } else if !self.has_proper_blocks(from, &message) {
+            // RFC 7959 s2.2: 7 is reserved over UDP and is answered with 4.00.
+            let response = ResponseTemplate::new(Code::BAD_REQUEST);
+            return self.answer_outside(exchange, response, multicast, now);
         } else {
             (message, None)
         };
@@ -94,35 +124,11 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
                 let _expired = self.transport.handle(now, Input::Decline { exchange });
             }
             let token = message.token.clone();
-            self.answering.insert(exchange, Answering { peer: from, token, secured, registers });
+            let peer = from;
+            let answering = Answering { peer, token, secured, registers, outside, kid };
+            self.answering.insert(exchange, answering);
         }
         self.outbox.push(Output::Request { exchange, from, message, multicast });
-    }
-    /// RFC 8613 s8.2: a request that is refused may be answered in the open; with Max-Age 0.
-    fn refuse(&mut self, exchange: ExchangeId, refusal: &Refusal, multicast: bool, now: Instant) {
-        let response = match refusal.response() {
-            Some(StreamMessage { code, options, payload, .. }) => {
-                ResponseTemplate { options, payload, ..ResponseTemplate::new(code) }
-            }
-            None => ResponseTemplate::new(Code::INTERNAL_SERVER_ERROR),
-        };
-        self.answer(exchange, response, multicast, now);
-    }
-    /// Answers in the host's place; a group's client hears of no errors (RFC 7252 s8.2).
-    fn answer(
-        &mut self,
-        exchange: ExchangeId,
-        response: ResponseTemplate,
-        multicast: bool,
-        now: Instant,
-    ) {
-        let handle = Name::NONE;
-        // A request that has expired meanwhile needs no answer.
-        let _expired = if multicast {
-            self.transport.handle(now, Input::Decline { exchange })
-        } else {
-            self.transport.handle(now, Input::Respond { exchange, response, handle })
-        };
     }
     /// The host answers.
     pub(super) fn respond(
@@ -150,7 +156,10 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         }
         if let Some(secured) = &mut answering.secured {
             match secured.seal(protection, response) {
-                Ok(sealed) => response = sealed,
+                Ok(sealed) => {
+                    let (outside, peer) = (&answering.outside, answering.peer);
+                    response = self.outer.follow(outside, peer, sealed, &self.transport, now);
+                }
                 // Its client has a new context, and waits for no answer under the one before.
                 Err(Failure::Protect(ProtectError::Replaced)) => {
                     self.answering.remove(&exchange);
@@ -207,6 +216,36 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
     }
 }
 
+/// RFC 8613 s8.2: a request that is refused may be answered in the open; with Max-Age 0.
+fn refused(refusal: &Refusal) -> ResponseTemplate {
+    match refusal.response() {
+        Some(StreamMessage { code, options, payload, .. }) => {
+            ResponseTemplate { options, payload, ..ResponseTemplate::new(code) }
+        }
+        None => ResponseTemplate::new(Code::INTERNAL_SERVER_ERROR),
+    }
+}
+
+/// The kid of a request, which names its key. Nothing vouches for it before the request verifies.
+fn kid_of(message: &Message) -> Option<Vec<u8>> {
+    let header = Header::parse(message.options.get(OptionNumber::OSCORE)?).ok()?;
+    header.kid.map(<[u8]>::to_vec)
+}
+
+/// Why a request is refused, with the key that it names.
+fn told(refusal: &Refusal, kid: Option<&[u8]>) -> String {
+    match kid {
+        Some(kid) => {
+            let number = kid.iter().fold(String::from("0x"), |mut text, octet| {
+                write!(text, "{octet:02x}").expect("a String takes everything");
+                text
+            });
+            format!("{refusal} (kid {number})")
+        }
+        None => refusal.to_string(),
+    }
+}
+
 /// A refusal, and whether it is of a group.
 type OfGroup = (Refusal, bool);
 
@@ -219,18 +258,11 @@ impl<P: PeerAddress> Forgeries<P> {
         message: &Message,
         now: Instant,
     ) -> Result<Result<(StreamMessage, Secured), OfGroup>, Failure> {
-        let is_signed = is_of_group(message);
-        if is_signed && !self.may_check(from, now) {
-            return Ok(Err((Refusal::BadSignature, true)));
-        }
-        let opened = open(contexts, &StreamMessage::from(message));
-        match &opened {
-            Ok(Ok(_) | Err((Refusal::Challenged(_), _))) if is_signed => {
-                self.on_checked(from, true, now);
-            }
-            Ok(Err((Refusal::BadSignature, _))) => self.on_checked(from, false, now),
-            _ => {}
-        }
+        let mut check = self.check(from, now);
+        let opened = open(contexts, &StreamMessage::from(message), &mut |one| check.may(one));
+        let is_forged = matches!(opened, Ok(Err((Refusal::BadSignature, _))));
+        let checked = check.end();
+        self.on_checked(from, checked, !is_forged, now);
         opened
     }
 }
@@ -239,9 +271,10 @@ impl<P: PeerAddress> Forgeries<P> {
 fn open<C: SecurityContexts>(
     contexts: &C,
     outer: &StreamMessage,
+    may_check: group::MayCheck<'_>,
 ) -> Result<Result<(StreamMessage, Secured), OfGroup>, Failure> {
     if let Some(group) = contexts.group_of(outer) {
-        let opened = contexts.unprotect_group_request(group, outer)?;
+        let opened = contexts.unprotect_group_request(group, outer, may_check)?;
         let opened =
             opened.map(|(request, received)| (request, Secured::Group { group, received }));
         return Ok(opened.map_err(|refusal| (refusal, true)));

@@ -20,6 +20,7 @@ use crate::params::FORGED_BURST;
 use crate::{Challenge, Contexts};
 
 mod bounds;
+mod outer;
 
 /// The address of all members.
 const GROUP: u8 = 200;
@@ -54,8 +55,12 @@ fn member(number: u8, count: u8, secret: &str, more: &str) -> Group {
 type Side = DatagramHost<u8, VolatileContexts>;
 
 fn side(number: u8, group: Group, limits: HostLimits) -> Side {
+    side_to(number, group, limits, ToOne::GroupMode)
+}
+
+fn side_to(number: u8, group: Group, limits: HostLimits, to_one: ToOne) -> Side {
     let contexts = VolatileContexts::new(Contexts::default()).with_groups(vec![group]);
-    let own_requests = OwnRequests::Group(0, None);
+    let own_requests = OwnRequests::Group(0, to_one);
     let protection = Protection { contexts, own_requests, plain_requests: Plain::Refused };
     let rng = Rng::stream(Seed(5), NodeId(number.into()), Purpose::Coap);
     let leisure = Leisure::Fixed(Duration::from_secs(1));
@@ -261,6 +266,30 @@ fn one_member_is_asked_in_group_mode_until_it_has_answered() {
         assert_eq!(answer(&heard).map(|one| &one.payload[..]), Some(SECRET), "{peer}");
         assert_eq!(world.modes(), modes);
     }
+}
+
+#[test]
+fn a_request_to_one_waits_for_a_name_and_leaves_in_pairwise_mode() {
+    let limits = || HostLimits { amplification_max: None, ..HostLimits::default() };
+    let mut world = World::new(2, "");
+    world.hosts[0] = side_to(0, member(0, 3, "secret", ""), limits(), ToOne::default());
+    let input =
+        || Input::Request { peer: 1, message: RequestTemplate::get("/secret"), handle: Handle(7) };
+    assert_eq!(world.hosts[0].handle(world.now, input()), Err(NO_MEMBER));
+    world.drain();
+    assert!(world.wire.is_empty(), "{:?}", world.wire);
+    // A group is asked in group mode, and shows who is at which address.
+    assert_eq!(answers(&world.exchange(GROUP, RequestTemplate::get("/secret"))).len(), 2);
+    let heard = world.exchange(1, RequestTemplate::get("/secret"));
+    assert_eq!(answer(&heard).map(|one| &one.payload[..]), Some(SECRET));
+    assert_eq!(world.modes(), [true, false]);
+    // Sent on to another member by who has seen it, it does nothing.
+    let request = world.wire.iter().rev().find(|one| one.from == CLIENT && one.to == 1);
+    let stolen = Datagram { to: 2, ..request.expect("a request").clone() };
+    let before = world.asked.len();
+    world.arrive(2, &stolen);
+    world.drain();
+    assert_eq!(world.asked.len(), before);
 }
 
 #[test]

@@ -101,15 +101,17 @@ impl SecurityContexts for VolatileContexts {
         group: usize,
         pending: &mut group::Pending,
         outer: &StreamMessage,
+        may_check: group::MayCheck<'_>,
     ) -> Result<Result<group::Answer, ResponseError>, Failure> {
-        self.with_group(group, |one| one.unprotect_response(pending, outer))
+        self.with_group(group, |one| one.unprotect_response_if(pending, outer, may_check))
     }
     fn unprotect_group_request(
         &self,
         group: usize,
         outer: &StreamMessage,
+        may_check: group::MayCheck<'_>,
     ) -> Result<Result<(StreamMessage, group::Received), Refusal>, Failure> {
-        self.with_group(group, |one| one.unprotect_request(outer))
+        self.with_group(group, |one| one.unprotect_request_if(outer, may_check))
     }
     fn protect_group_response(
         &self,

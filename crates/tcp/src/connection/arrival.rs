@@ -19,6 +19,10 @@ impl Connection {
             return;
         }
         self.hear(now);
+        if self.state == State::TimeWait && self.is_astray(header, payload) {
+            self.emit_challenge(now);
+            return;
+        }
         if !header.control.ack || !self.take_acknowledgement(header, payload, now) {
             return;
         }
@@ -39,9 +43,14 @@ impl Connection {
             unproven.received += header.octets() + payload.len();
         }
         let position = self.peer_position(header.sequence, 1);
+        let last = 1 + i64::from(self.config.profile.receive_window_octets);
         if header.control.rst {
+            // RFC 5961 s3.2, as after the handshake: only the exact number resets. RFC 9293 s3.10.7.4: the opener is refused.
             if position == 1 {
-                self.end(Ending::Reset);
+                let is_listener = self.unproven.is_some();
+                self.end(if is_listener { Ending::Reset } else { Ending::Refused });
+            } else if (1..last).contains(&position) {
+                self.emit_challenge(now);
             }
             return false;
         }
@@ -62,7 +71,6 @@ impl Connection {
         // RFC 9293 s3.10.7.4: a number outside of the window opens nothing. The SYN of an answer stands before it.
         let first = 1 - i64::from(header.control.syn);
         let end = position + i64::from(header.control.syn) + payload.len() as i64;
-        let last = 1 + i64::from(self.config.profile.receive_window_octets);
         if position > last || (position < first && end <= 1) {
             self.emit_challenge(now);
             return false;
@@ -105,19 +113,22 @@ impl Connection {
         }
         true
     }
+    /// A segment without data that is not the next one: in TIME-WAIT it shows that the peer does not know the end.
+    fn is_astray(&self, header: &Header, payload: &[u8]) -> bool {
+        let next = self.flow.as_ref().map_or(0, |flow| flow.receiver.next());
+        let is_empty = payload.is_empty() && !header.control.fin;
+        is_empty && self.peer_position(header.sequence, next) != next
+    }
     /// A copy of what is known, or something that does not fit: the peer should learn where we are.
     fn hurry(&mut self, header: &Header, payload: &[u8], now: Instant) {
-        let Some(flow) = &mut self.flow else { return };
-        let start = flow.receiver.next();
         if payload.is_empty() && !header.control.fin {
             self.emit_challenge(now);
             return;
         }
-        let start = self.peer_position(header.sequence, start);
+        let next = self.flow.as_ref().map_or(0, |flow| flow.receiver.next());
+        let start = self.peer_position(header.sequence, next);
         if let Some(flow) = &mut self.flow {
-            if start + (payload.len() as i64) <= flow.receiver.next() {
-                flow.receiver.accept(start, payload, false);
-            }
+            flow.receiver.refuse(start, payload.len(), header.control.fin);
             flow.acks.hurry(flow.window_sent);
         }
         if self.state == State::TimeWait {
@@ -153,7 +164,8 @@ impl Connection {
         let Some(flow) = &self.flow else { return false };
         let (una, next) = (flow.sender.una(), flow.sender.next());
         let position = self.own_position(header.acknowledgment, una);
-        let oldest = una - flow.sender.peer_window_max() as i64;
+        // Linux, too: what the peer has acknowledged bounds how old an acknowledgement of it can be.
+        let oldest = una - (flow.sender.peer_window_max() as i64).min(una - 1);
         if position > next || position < oldest {
             self.emit_challenge(now);
             return false;

@@ -21,7 +21,7 @@ impl Machine for Connection {
             Input::Write(data) => self.write(data, now),
             Input::Read(most) => self.read(most, now),
             Input::Close => self.close(now),
-            Input::Abort => self.abort(),
+            Input::Abort => self.abort(now),
             Input::Deadline => {
                 self.on_deadline(now);
                 Ok(())
@@ -105,18 +105,16 @@ impl Connection {
         }
         Ok(())
     }
-    /// RFC 9293 s3.10.5.
-    fn abort(&mut self) -> Result<(), Rejected> {
+    /// RFC 9293 s3.10.5: a peer that has closed, and gets all that it waits for, gets no reset.
+    fn abort(&mut self, now: Instant) -> Result<(), Rejected> {
+        let is_idle = self.flow.as_ref().is_none_or(|flow| flow.sender.has_sent_all());
         match self.state {
             State::Closed => {
                 return Err(Rejected::WrongState { what: "abort", why: "there is no connection" });
             }
-            State::SynReceived => self.emit_reset(self.sequence(1)),
-            _ => {
-                if let Some(next) = self.flow.as_ref().map(|flow| flow.sender.next()) {
-                    self.emit_reset(self.sequence(next));
-                }
-            }
+            State::Listen | State::SynSent | State::TimeWait => {}
+            State::Closing | State::LastAck if is_idle => {}
+            _ => self.emit_abort(now),
         }
         self.end(Ending::Aborted);
         Ok(())

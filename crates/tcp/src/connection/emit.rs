@@ -69,9 +69,18 @@ impl Connection {
     }
     /// An acknowledgement without data.
     pub(super) fn emit_ack(&mut self, now: Instant) {
-        let control = Control { ack: true, ..Control::default() };
-        if let Some(next) = self.flow.as_ref().map(|flow| flow.sender.next()) {
-            self.emit(next, Vec::new(), control, now);
+        self.emit_bare(Control { ack: true, ..Control::default() }, now);
+    }
+    /// The reset of an end that gives the connection up. It has timestamps (RFC 7323 s3.2, SHOULD), and like that of Linux
+    /// an acknowledgement.
+    pub(super) fn emit_abort(&mut self, now: Instant) {
+        self.emit_bare(Control { ack: true, rst: true, ..Control::default() }, now);
+    }
+    /// A segment without data of a connection that knows its peer.
+    fn emit_bare(&mut self, control: Control, now: Instant) {
+        let shift = self.agreed.shifts.map_or(0, |(peer, _)| peer);
+        if let Some(start) = self.flow.as_ref().map(|flow| flow.sender.acceptable(1 << shift)) {
+            self.emit(start, Vec::new(), control, now);
         } else if self.state == State::SynReceived {
             let shift = self.agreed.shifts.map_or(0, |(_, own)| own);
             let window = self.config.profile.receive_window_octets >> shift;

@@ -6,9 +6,7 @@ use lowmesh_wire::tcp::Header;
 
 use super::{Agreed, Connection, Ending, Flow, Output, State, Syn, Unproven};
 use crate::acks::Acks;
-use crate::params::{
-    MSS_DEFAULT, MSS_MIN, RTO_MAX, SYN_LINEAR_TIMEOUTS, SYN_RETRIES_MAX, WINDOW_SCALE_MAX,
-};
+use crate::params::{MSS_MIN, RTO_MAX, SYN_LINEAR_TIMEOUTS, WINDOW_SCALE_MAX};
 use crate::receive::Receiver;
 use crate::send::{Agreement, Sender};
 
@@ -39,11 +37,13 @@ impl Connection {
     /// The SYN was not answered in time.
     pub(super) fn on_syn_deadline(&mut self, now: Instant) {
         let Some(mut syn) = self.syn.filter(|syn| syn.deadline <= now) else { return };
-        if syn.retries >= SYN_RETRIES_MAX {
+        // A listener repeats its answer with back-off only.
+        let linear = if self.unproven.is_some() { 0 } else { SYN_LINEAR_TIMEOUTS };
+        if syn.retries >= linear + u32::from(self.config.profile.syn_retries) {
             self.end(Ending::TimedOut);
             return;
         }
-        let is_linear = self.state == State::SynSent && syn.retries < SYN_LINEAR_TIMEOUTS;
+        let is_linear = self.state == State::SynSent && syn.retries < linear;
         if !is_linear {
             syn.rto = (syn.rto * 2).min(RTO_MAX);
         }
@@ -109,7 +109,7 @@ impl Connection {
         let shifts = options.window_scale.filter(|_| profile.window_scale);
         self.agreed = Agreed {
             irs: header.sequence,
-            mss: options.mss.unwrap_or(MSS_DEFAULT).max(MSS_MIN).min(profile.mss),
+            mss: options.mss.unwrap_or(profile.mss_default).max(MSS_MIN).min(profile.mss),
             shifts: shifts.map(|peer| (peer.min(WINDOW_SCALE_MAX), profile.window_shift())),
             timestamps: options.timestamps.is_some() && profile.timestamps,
             sack: options.sack_permitted && profile.sack,

@@ -37,8 +37,7 @@ impl Connection {
         let Some(settings) = self.config.profile.keep_alive.filter(|_| is_due) else { return };
         let Some(flow) = &mut self.flow else { return };
         if self.watch.probes >= settings.probes {
-            let next = flow.sender.next();
-            self.emit_reset(self.sequence(next));
+            self.emit_abort(now);
             self.end(Ending::TimedOut);
             return;
         }

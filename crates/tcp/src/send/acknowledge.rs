@@ -1,5 +1,7 @@
 //! An acknowledgement: what it covers, the round-trip time, and what the window is told (Linux, tcp_ack).
 
+use alloc::vec::Vec;
+
 use lowmesh_congestion::window::Phase;
 use lowmesh_units::{Duration, Instant};
 
@@ -7,11 +9,13 @@ use super::finding::Finding;
 use super::queue::Sent;
 use super::report::Report;
 use super::{Acknowledgement, Retransmit, Sender, Timer, clock};
+use crate::params::REORDERING;
 
 impl Sender {
     /// Takes an acknowledgement that lies within what was sent.
     pub(crate) fn on_acknowledgement(&mut self, ack: &Acknowledgement<'_>, now: Instant) {
         if ack.position < self.una {
+            self.on_old_acknowledgement(ack, now);
             return;
         }
         let in_flight_before = self.queue.in_flight();
@@ -20,23 +24,28 @@ impl Sender {
         let mut finding = Finding {
             advances: ack.position > self.una,
             is_no_duplicate: ack.has_data,
+            una_before: self.una,
             ..Finding::default()
         };
-        if finding.advances {
-            self.retries = 0;
-        }
+        let highest_before = self.highest_sacked();
         self.update_peer_window(ack, &mut finding);
-        self.window_probes = 0;
+        self.note_answer(ack, finding.advances);
         let was_empty = self.queue.is_empty();
         self.una = ack.position;
         if was_empty {
+            // A late report that the last copy was not needed still undoes what it cost.
+            self.take_blocks(ack, &mut finding, now);
+            if finding.reports_duplicate {
+                self.find_losses(&finding, ack, now);
+            }
+            self.process_loss_probe(ack.position, &finding, now);
             self.after_probe(now);
             self.transmit(now);
             return;
         }
         self.rack.begin();
         self.take_blocks(ack, &mut finding, now);
-        self.clean(ack, &mut finding, now);
+        self.clean(ack, highest_before, &mut finding, now);
         let rtt = self.update_rtt(ack, &finding, now);
         finding.restarts_timer |= finding.covered > 0;
         if !self.sack && finding.covered > 0 {
@@ -60,7 +69,8 @@ impl Sender {
         if self.phase == Phase::Recovery && !self.window.recovers_itself() {
             self.reduce(delivered, newly_lost, finding.advances);
         }
-        let advances = finding.covered > 0;
+        // Behind much reordering the window grows by blocks of SACK, too (Linux, tcp_may_raise_cwnd).
+        let advances = finding.covered > 0 || (finding.sacks && self.reordering > REORDERING);
         let is_delayed = finding.is_delayed;
         let report =
             Report { rate, rtt, is_delayed, delivered, newly_lost, in_flight_before, advances };
@@ -69,6 +79,33 @@ impl Sender {
         // Data that came along changes what our next segment says, so the connection takes it first.
         if !ack.has_data {
             self.send_new(now);
+        }
+    }
+    /// An acknowledgement that came late moves nothing, but its blocks are true (Linux, old_ack).
+    fn on_old_acknowledgement(&mut self, ack: &Acknowledgement<'_>, now: Instant) {
+        if !self.sack || ack.blocks.is_empty() || self.queue.is_empty() {
+            return;
+        }
+        let mut finding =
+            Finding { is_no_duplicate: ack.has_data, una_before: self.una, ..Finding::default() };
+        self.rack.begin();
+        self.take_blocks(ack, &mut finding, now);
+        let retransmit = self.find_losses(&finding, ack, now);
+        self.send_copies(retransmit, now);
+        if !ack.has_data {
+            self.send_new(now);
+        }
+    }
+    /// The peer is there. An answer that acknowledges nothing keeps the connection open while the window is closed over the
+    /// segment that is sent again (RFC 9293 s3.8.6, SHLD-17, and s3.8.6.1, MUST-37).
+    fn note_answer(&mut self, ack: &Acknowledgement<'_>, advances: bool) {
+        self.window_probes = 0;
+        if advances {
+            self.retries = 0;
+        }
+        let end = self.queue.segments.front().map_or(i64::MAX, |head| head.end);
+        if advances || ack.position + (self.peer_window as i64) < end {
+            self.unanswered = 0;
         }
     }
     /// RFC 9293 s3.10.7.4: a segment updates the window if it is not older than the last one that did. Of two segments
@@ -90,8 +127,15 @@ impl Sender {
         }
     }
     /// Removes what is covered from the queue (Linux, tcp_clean_rtx_queue).
-    fn clean(&mut self, ack: &Acknowledgement<'_>, finding: &mut Finding, now: Instant) {
+    fn clean(
+        &mut self,
+        ack: &Acknowledgement<'_>,
+        highest_before: i64,
+        finding: &mut Finding,
+        now: Instant,
+    ) {
         let (sacked_before, una_before) = (self.queue.sacked, self.buffer_start);
+        let mut late = None;
         while let Some(head) = self.queue.segments.front_mut() {
             if head.end > self.una {
                 // A segment that is covered in part keeps what is left, for retransmission.
@@ -108,6 +152,7 @@ impl Sender {
                 let rtt = now.since(segment.left);
                 finding.rtt_oldest = finding.rtt_oldest.or(Some(rtt));
                 finding.rtt_newest = Some(rtt);
+                late = late.or(Some(segment.start));
                 finding.proves_original |= segment.end <= self.high;
             }
             if segment.is_sacked {
@@ -132,6 +177,10 @@ impl Sender {
             && sacked_before == 0
             && self.una - una_before < i64::from(self.segment_octets)
             && finding.newest.delivered_before() + 1 == self.sampler.delivered();
+        // RFC 8985 s6.2, step 3: it counts, too, that an original is acknowledged at last.
+        if let Some(start) = late.filter(|start| self.sack && *start < highest_before) {
+            self.note_reordering(start);
+        }
         // Without SACK nothing says which of several segments were originals.
         if !self.sack && finding.covers_copy {
             finding.proves_original = false;
@@ -177,31 +226,74 @@ impl Sender {
         if !self.sack {
             return;
         }
-        for (place, &(left, right)) in ack.blocks.iter().enumerate() {
-            let is_inside = |outer: &(i64, i64)| outer.0 <= left && right <= outer.1;
-            let repeats = right <= self.una || ack.blocks.get(1).is_some_and(is_inside);
-            if place == 0 && repeats {
-                self.take_duplicate_report(finding);
-            } else if left < right && left >= self.una && right <= self.next {
-                self.take_block(left, right, finding, now);
+        let report = duplicate_report(ack);
+        if let Some(report) = report {
+            self.take_duplicate_report(report, finding);
+        }
+        let is_new = |block: &&(i64, i64)| {
+            block.0 < block.1
+                && block.0 > self.una
+                && block.1 <= self.next
+                && Some(**block) != report
+        };
+        // The latest range is named first (RFC 2018 s4), so of the ranges of one acknowledgement the order says nothing
+        // about reordering: what counts is what earlier ones have named.
+        let mut blocks: Vec<(i64, i64)> = ack.blocks.iter().filter(is_new).copied().collect();
+        blocks.sort_unstable();
+        let highest = self.highest_sacked();
+        for (left, right) in blocks {
+            self.take_block((left, right), highest, finding, now);
+        }
+        let counts = self.phase != Phase::Loss || self.undo.is_armed;
+        if let Some(start) = finding.late.filter(|_| counts) {
+            self.note_reordering(start);
+        }
+    }
+    /// RFC 2883: data arrived twice, so a copy was not needed. A report of more than fits the window, or of more segments
+    /// than were ever sent again, is not believed (Linux, tcp_dsack_seen).
+    fn take_duplicate_report(&mut self, (left, right): (i64, i64), finding: &mut Finding) {
+        let octets = (right - left).unsigned_abs();
+        let segments = octets.div_ceil(u64::from(self.segment_octets.max(1)));
+        if octets > self.peer_window_max {
+            return;
+        }
+        self.duplicates += segments;
+        if self.duplicates > self.counters.retransmissions {
+            return;
+        }
+        finding.reports_duplicate = true;
+        finding.reports_probe = segments == 1 && self.probe_end == Some(right);
+        if self.reordering_seen && !finding.reports_probe {
+            self.rack.on_duplicate();
+        }
+        let mut needless = 0;
+        if right <= finding.una_before {
+            needless = segments as u32;
+        } else {
+            let inside = |sent: &&Sent| left <= sent.start && sent.end <= right;
+            for sent in
+                self.queue.segments.iter().filter(inside).filter(|sent| sent.was_retransmitted)
+            {
+                needless += 1;
+                if sent.is_sacked {
+                    finding.late =
+                        Some(finding.late.map_or(sent.start, |late| late.min(sent.start)));
+                }
             }
         }
-    }
-    /// RFC 2883: data arrived twice, so a copy was not needed.
-    fn take_duplicate_report(&mut self, finding: &mut Finding) {
-        finding.reports_duplicate = true;
-        if let Some(copies) = self.undo.copies.filter(|copies| *copies > 0) {
-            self.undo.copies = Some(copies - 1);
+        self.sampler.count(segments as u32);
+        if self.undo.is_armed && right > self.undo.start {
+            self.undo.copies = self.undo.copies.map(|copies| copies.saturating_sub(needless));
         }
-        self.rack.on_duplicate();
     }
-    fn take_block(&mut self, left: i64, right: i64, finding: &mut Finding, now: Instant) {
-        let highest = self
-            .queue
-            .segments
-            .iter()
-            .rfind(|sent| sent.is_sacked)
-            .map_or(i64::MIN, |sent| sent.end);
+    /// Marks one range; `highest` is what blocks of earlier acknowledgements have named.
+    fn take_block(
+        &mut self,
+        (left, right): (i64, i64),
+        highest: i64,
+        finding: &mut Finding,
+        now: Instant,
+    ) {
         for index in 0..self.queue.segments.len() {
             let segment = self.queue.segments[index];
             if segment.is_sacked || segment.start < left || segment.end > right {
@@ -212,7 +304,10 @@ impl Sender {
                 let (oldest, newest) = finding.rtt_sacked.unwrap_or((rtt, rtt));
                 finding.rtt_sacked = Some((oldest.max(rtt), newest.min(rtt)));
                 finding.proves_original |= segment.end <= self.high;
-                self.reordering_seen |= segment.end < highest;
+                if segment.start < highest {
+                    finding.late =
+                        Some(finding.late.map_or(segment.start, |late| late.min(segment.start)));
+                }
             }
             if let Some(stamp) = segment.stamp {
                 self.sampler.on_delivered(stamp, segment.end, &mut finding.newest);
@@ -239,7 +334,7 @@ impl Sender {
     /// The end of a loss probe (RFC 8985 s7.4).
     fn process_loss_probe(&mut self, position: i64, finding: &Finding, now: Instant) {
         let Some(end) = self.probe_end.filter(|end| position >= *end) else { return };
-        if !self.probe_was_copy || finding.reports_duplicate {
+        if !self.probe_was_copy || finding.reports_probe {
             self.probe_end = None;
         } else if position > end {
             // The probe repaired a loss: congestion, met once.
@@ -260,4 +355,12 @@ impl Sender {
             }
         }
     }
+}
+
+/// RFC 2883 s4: the first block reports a duplicate if it begins below the acknowledgement, or lies in the second block.
+fn duplicate_report(ack: &Acknowledgement<'_>) -> Option<(i64, i64)> {
+    let &(left, right) = ack.blocks.first()?;
+    let is_inside = |outer: &(i64, i64)| outer.0 <= left && right <= outer.1;
+    let reports = left < ack.position || ack.blocks.get(1).is_some_and(is_inside);
+    (left < right && reports).then_some((left, right))
 }

@@ -18,6 +18,8 @@ impl Sender {
         if let Some(rtt) = agreement.handshake_rtt {
             sender.note_rtt_min(rtt, now);
             sender.estimator.sample(rtt, 1, 1);
+        } else {
+            sender.estimator.fall_back();
         }
         // RFC 5681 s3.1 after a lost SYN, by Linux only after the second one.
         if agreement.syn_retries > 1 {

@@ -7,6 +7,8 @@ use crate::rate::Newest;
 /// What one acknowledgement turned out to be.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Finding {
+    /// What was acknowledged before.
+    pub(super) una_before: i64,
     /// The cumulative acknowledgement moved.
     pub(super) advances: bool,
     /// It opened or moved the window of the peer, or came with data: no duplicate.
@@ -21,6 +23,10 @@ pub(super) struct Finding {
     pub(super) sacks: bool,
     /// A block reported data that arrived twice (RFC 2883).
     pub(super) reports_duplicate: bool,
+    /// That data was a loss probe.
+    pub(super) reports_probe: bool,
+    /// The lowest original that arrived behind ones that blocks had named before.
+    pub(super) late: Option<i64>,
     /// The times of the oldest and the newest original that was covered.
     pub(super) rtt_oldest: Option<Duration>,
     pub(super) rtt_newest: Option<Duration>,

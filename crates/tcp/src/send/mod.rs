@@ -107,6 +107,8 @@ struct Reduction {
 #[derive(Clone, Copy, Debug, Default)]
 struct Undo {
     is_armed: bool,
+    /// What was acknowledged when the episode began: reports of duplicates below it are of no concern.
+    start: i64,
     /// Copies whose originals are not known to have arrived; `None` before the first copy.
     copies: Option<u32>,
     /// The clock of timestamps at the first copy of the episode.
@@ -148,7 +150,10 @@ pub(crate) struct Sender {
     is_probing_spurious: bool,
     estimator: Estimator,
     rtt_min: Option<(Duration, Instant)>,
+    /// Timeouts since the acknowledgement last moved.
     retries: u32,
+    /// Timeouts since the peer last answered in a way that keeps the connection open.
+    unanswered: u32,
     sampler: Sampler,
     rack: Rack,
     probe_end: Option<i64>,
@@ -163,6 +168,8 @@ pub(crate) struct Sender {
     short_end: i64,
     last_sent: Instant,
     clock_offset: u32,
+    /// Segments that the peer reported as duplicates.
+    duplicates: u64,
     acked: Vec<Message>,
     lost: Vec<Message>,
     departures: VecDeque<Departure>,
@@ -198,6 +205,7 @@ impl Sender {
             estimator: Estimator::new(),
             rtt_min: None,
             retries: 0,
+            unanswered: 0,
             sampler: Sampler::new(now),
             rack: Rack::default(),
             probe_end: None,
@@ -211,6 +219,7 @@ impl Sender {
             short_end: 1,
             last_sent: now,
             clock_offset,
+            duplicates: 0,
             acked: Vec::new(),
             lost: Vec::new(),
             departures: VecDeque::new(),
@@ -236,6 +245,10 @@ impl Sender {
     }
     pub(crate) fn poll(&mut self) -> Option<Departure> {
         self.departures.pop_front()
+    }
+    /// True when everything has left, the FIN too.
+    pub(crate) fn has_sent_all(&self) -> bool {
+        self.unsent() == 0
     }
     /// True when everything is acknowledged.
     pub(crate) fn is_idle(&self) -> bool {
@@ -307,6 +320,12 @@ impl Sender {
     }
     fn window_end(&self) -> i64 {
         self.una + self.peer_window as i64
+    }
+    /// The number of a segment without data: the next one, or the end of a window that the peer has closed over what is on
+    /// its way, since it would not take what lies beyond (Linux, tcp_acceptable_seq). `slack` octets are lost where windows
+    /// are scaled.
+    pub(crate) fn acceptable(&self, slack: i64) -> i64 {
+        if self.next - self.window_end() < slack { self.next } else { self.window_end() }
     }
     fn note_rtt_min(&mut self, rtt: Duration, now: Instant) {
         let is_old = |at: Instant| now.since(at) > crate::params::RTT_MIN_AGE;

@@ -168,6 +168,23 @@ impl Sender {
             self.reordering_seen = true;
         }
     }
+    /// The end of the highest segment that a block has named, or what is acknowledged.
+    pub(super) fn highest_sacked(&self) -> i64 {
+        let sacked = self.queue.segments.iter().rfind(|sent| self.sack && sent.is_sacked);
+        sacked.map_or(self.una, |sent| sent.end)
+    }
+    /// RFC 8985 s6.2, step 3: an original at `start` arrived behind higher ones. The distance is the degree of reordering
+    /// (Linux, tcp_check_sack_reordering).
+    pub(super) fn note_reordering(&mut self, start: i64) {
+        let distance = self.highest_sacked() - start;
+        if distance <= 0 {
+            return;
+        }
+        let segments = distance.unsigned_abs().div_ceil(u64::from(self.segment_octets.max(1)));
+        let segments = u32::try_from(segments).unwrap_or(u32::MAX);
+        self.reordering = self.reordering.max(segments).min(REORDERING_MAX);
+        self.reordering_seen = true;
+    }
     fn mark_losses(&mut self, advances: bool, now: Instant) {
         if self.queue.is_empty() {
             return;
@@ -197,7 +214,8 @@ impl Sender {
         // A probe that sent a copy may be reported as a duplicate, too.
         let probes = u32::from(self.probe_end.is_some() && self.probe_was_copy);
         let copies = Some(self.queue.retransmitted + probes).filter(|copies| *copies > 0);
-        self.undo = Undo { is_armed: true, copies, first_copy: self.undo.first_copy };
+        let first_copy = self.undo.first_copy;
+        self.undo = Undo { is_armed: true, start: self.una, copies, first_copy };
     }
     /// Tells the window; it knows then of the losses that led here.
     pub(super) fn set_phase(&mut self, phase: Phase, is_new_episode: bool, now: Instant) {
@@ -259,9 +277,7 @@ impl Sender {
             return false;
         }
         // A late original filled the hole: reordering, and no loss.
-        let distance = finding.covered.max(self.reordering);
-        self.reordering = distance.min(REORDERING_MAX);
-        self.reordering_seen = true;
+        self.note_reordering(finding.una_before);
         if self.queue.retransmitted > 0 {
             return true;
         }

@@ -4,7 +4,7 @@ use lowmesh_congestion::window::Phase;
 use lowmesh_units::{Duration, Instant};
 
 use super::{Departure, Reduction, Sender, Timer};
-use crate::params::{REORDERING, RETRIES_MAX};
+use crate::params::REORDERING;
 
 impl Sender {
     /// The time has come that [`Sender::next_deadline`] named.
@@ -27,12 +27,13 @@ impl Sender {
         if self.queue.is_empty() {
             return;
         }
-        if self.retries >= RETRIES_MAX {
+        if self.unanswered >= u32::from(self.profile.retries) {
             self.is_given_up = true;
             return;
         }
         self.enter_loss(now);
         self.retries += 1;
+        self.unanswered += 1;
         self.retransmit(0, now);
         self.estimator.back_off();
         self.counters.backoff_max = self.counters.backoff_max.max(self.estimator.backoff());
@@ -76,15 +77,19 @@ impl Sender {
     }
     /// RFC 8985 s7.3: new data if there is some and the peer takes it, otherwise the last segment again.
     fn send_loss_probe(&mut self, now: Instant) {
-        let before = self.queue.len();
         if self.probe_end.is_none() && !self.queue.is_empty() {
-            let sends_new = self.unsent() > 0 && self.next_octets().is_some();
-            if !sends_new {
-                self.send_copy_of_last(now);
-            } else if !self.is_paced(now) {
-                self.send_one_regardless(now);
-            }
-            if !sends_new || self.queue.len() > before {
+            // A probe does not wait for Nagle.
+            let octets = self.octets_that_fit().filter(|_| self.unsent() > 0);
+            let sends_new = octets.is_some();
+            let is_sent = match octets {
+                None => self.send_copy_of_last(now),
+                Some(_) if self.is_paced(now) => false,
+                Some(octets) => {
+                    self.send_one(octets, now);
+                    true
+                }
+            };
+            if is_sent {
                 self.probe_was_copy = !sends_new;
                 self.counters.probes += 1;
                 self.probe_end = Some(self.next);
@@ -119,7 +124,7 @@ impl Sender {
         if !self.queue.is_empty() || self.unsent() == 0 {
             return;
         }
-        if self.window_probes >= RETRIES_MAX {
+        if self.window_probes >= u32::from(self.profile.retries) {
             self.is_given_up = true;
             return;
         }

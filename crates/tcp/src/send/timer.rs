@@ -4,7 +4,7 @@ use lowmesh_congestion::window::Phase;
 use lowmesh_units::{Duration, Instant};
 
 use super::{Sender, Timer};
-use crate::params::{PROBE_MARGIN, PROBE_MARGIN_LONE, RTO_MAX, TICK};
+use crate::params::{PROBE_MARGIN, PROBE_MARGIN_LONE, RTO_INITIAL, RTO_MAX, TICK};
 use crate::rto::rounded;
 
 impl Sender {
@@ -38,15 +38,16 @@ impl Sender {
         }
         TICK * (self.paced_until.since(now).as_nanos() / TICK.as_nanos())
     }
-    /// RFC 8985 s7.2: two round trips after the last segment left; false when no probe is due.
+    /// RFC 8985 s7.2: two round trips after the last segment left, or a second if no round trip is known; false when no
+    /// probe is due.
     pub(super) fn schedule_loss_probe(&mut self, advances: bool, now: Instant) -> bool {
         let is_quiet = matches!(self.phase, Phase::Open) && self.queue.sacked == 0;
         if !self.profile.loss_probes || !self.sack || !is_quiet || self.queue.is_empty() {
             return false;
         }
-        let Some(srtt) = self.estimator.srtt() else { return false };
         let margin = if self.queue.len() == 1 { PROBE_MARGIN_LONE } else { PROBE_MARGIN };
-        let mut delay = rounded(srtt * 2 + margin);
+        let mut delay =
+            self.estimator.srtt().map_or(RTO_INITIAL, |srtt| rounded(srtt * 2 + margin));
         let rto = if advances {
             self.estimator.rto()
         } else {

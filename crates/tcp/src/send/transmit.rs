@@ -39,6 +39,9 @@ impl Sender {
             if !segment.is_lost || segment.is_sacked || segment.is_retransmitted {
                 continue;
             }
+            if !self.may_repeat(index) {
+                break;
+            }
             self.retransmit(index, now);
             if self.phase == Phase::Recovery {
                 self.reduction.out += 1;
@@ -92,13 +95,17 @@ impl Sender {
             self.timer = Some((Timer::WindowProbe, now + self.probe_delay()));
         }
     }
-    /// Octets of the next segment with new data, if window and Nagle allow one; 0 for a lone FIN.
-    pub(super) fn next_octets(&self) -> Option<i64> {
+    /// Octets of the next segment with new data, if the window of the peer allows one; 0 for a lone FIN.
+    pub(super) fn octets_that_fit(&self) -> Option<i64> {
         let octets = (self.data_end() - self.next).min(self.full_segment());
-        if self.next + octets > self.window_end() {
-            // The sender's silly window avoidance (RFC 9293 s3.8.6.2.1): no part of a segment.
-            return None;
-        }
+        // The sender's silly window avoidance (RFC 9293 s3.8.6.2.1): no part of a segment. A FIN takes a number of the
+        // window, too, so it may follow its data alone.
+        let needs = octets.max(1);
+        (self.next + needs <= self.window_end()).then_some(octets)
+    }
+    /// The same, if Nagle allows a segment, too.
+    fn next_octets(&self) -> Option<i64> {
+        let octets = self.octets_that_fit()?;
         let ends = self.fin == Some(self.next + octets);
         let is_short = octets < self.full_segment() && !ends;
         let short_is_out = self.short_end > self.una;
@@ -108,7 +115,7 @@ impl Sender {
     fn send_segment(&mut self, octets: i64, unit: u64, now: Instant) {
         let is_alone = self.queue.is_empty();
         let start = self.next;
-        let fin = self.fin == Some(start + octets);
+        let fin = self.fin == Some(start + octets) && start + octets < self.window_end();
         let end = start + octets + i64::from(fin);
         self.note_restart(now);
         let stamp = self.sampler.on_sent(is_alone, now);
@@ -217,28 +224,30 @@ impl Sender {
             usage.end = self.next;
         }
     }
-    /// One segment with new data, whatever window and pacing say: a loss probe.
-    pub(super) fn send_one_regardless(&mut self, now: Instant) {
-        if self.unsent() > 0
-            && let Some(octets) = self.next_octets()
-        {
-            let unit = self.queue.next_unit();
-            self.send_segment(octets, unit, now);
-        }
+    /// One segment with new data, whatever the congestion window says: a loss probe.
+    pub(super) fn send_one(&mut self, octets: i64, now: Instant) {
+        let unit = self.queue.next_unit();
+        self.send_segment(octets, unit, now);
     }
-    /// The last segment again as a loss probe, which counts as no copy that is on its way.
-    pub(super) fn send_copy_of_last(&mut self, now: Instant) {
+    /// The last segment again as a loss probe, which counts as no copy that is on its way; false if the peer has closed its
+    /// window over it.
+    pub(super) fn send_copy_of_last(&mut self, now: Instant) -> bool {
         let last = self.queue.segments.iter().rposition(|segment| !segment.is_sacked);
-        if let Some(index) = last {
-            self.copy(index, now);
-        }
+        let Some(index) = last.filter(|index| self.may_repeat(*index)) else { return false };
+        self.copy(index, now);
+        true
+    }
+    /// RFC 9293 s3.8.6: a peer that has closed its window over what is on its way gets copies of what still fits (SHLD-16).
+    /// The first segment leaves in any case, and so probes a closed window (MUST-35).
+    fn may_repeat(&self, index: usize) -> bool {
+        let segment = self.queue.segments.get(index);
+        index == 0 || segment.is_some_and(|segment| segment.start < self.window_end())
     }
     /// A part of a segment, for a peer whose window holds no more and has not opened for an RTO (RFC 9293
     /// s3.8.6.2.1, the override timeout).
     pub(super) fn send_what_fits(&mut self, now: Instant) {
         let room = self.window_end() - self.next;
         let octets = (self.data_end() - self.next).min(self.full_segment()).min(room);
-        let unit = self.queue.next_unit();
-        self.send_segment(octets, unit, now);
+        self.send_one(octets, now);
     }
 }

@@ -6,3 +6,4 @@ mod pair;
 mod recovery;
 mod states;
 mod transfers;
+mod vectors;

@@ -4,7 +4,7 @@ use lowmesh_machine::Machine;
 use lowmesh_tcp::params::TIME_WAIT;
 use lowmesh_tcp::{Config, Connection, Ending, Input, Output, Profile, State, reset_for};
 use lowmesh_units::{Duration, Instant, NodeId, Purpose, Rng, Seed};
-use lowmesh_wire::tcp::{Control, Ends, Header, Segment};
+use lowmesh_wire::tcp::{Control, Ends, Header, Options, Segment};
 
 use crate::pair::{Pair, fast};
 
@@ -205,7 +205,7 @@ fn an_address_that_is_not_proven_gets_at_most_three_times_its_octets() {
     pair.run(Instant::from_secs(600));
     let octets: usize = pair.log.iter().map(|(_, _, bytes)| bytes.len()).sum();
     assert_eq!((octets, pair.log.len()), (5 * 24, 5));
-    assert_eq!(pair.ends[1].ending, Some(Ending::TimedOut), "after the time of six repeats");
+    assert_eq!(pair.ends[1].ending, Some(Ending::TimedOut), "after the time of all repeats");
 }
 
 #[test]
@@ -362,10 +362,10 @@ fn a_peer_that_vanished_is_given_up_after_fifteen_timeouts() {
     assert_eq!(pair.ends[0].ending, Some(Ending::TimedOut));
 }
 
-#[test]
-fn nobody_answers_a_syn() {
+/// Seconds at which a client repeats its SYN when nobody answers, and when it gives up.
+fn unanswered_syns(profile: Profile) -> (Vec<u64>, u64) {
     let mut rng = Rng::stream(Seed(1), NodeId(1), Purpose::Tcp);
-    let mut client = Connection::new(Config::new(Profile::LINUX, 1, 2), &mut rng).expect("valid");
+    let mut client = Connection::new(Config::new(profile, 1, 2), &mut rng).expect("valid");
     client.handle(Instant::ZERO, Input::Open).expect("closed");
     let mut sent = Vec::new();
     let mut now = Instant::ZERO;
@@ -380,7 +380,20 @@ fn nobody_answers_a_syn() {
             }
         }
     };
-    assert_eq!((sent, ending), (vec![0, 1, 2, 3, 4, 5, 7], Ending::TimedOut));
+    assert_eq!(ending, Ending::TimedOut);
+    (sent, now.as_secs_f64() as u64)
+}
+
+/// RFC 9293 s3.8.3 (MUST-23): a SYN is sent again for 3 minutes at least. Linux ends sooner.
+#[test]
+fn a_syn_is_repeated_for_four_minutes_or_as_the_profile_says() {
+    let mut times = vec![0, 1, 2, 3, 4, 5, 7, 11, 19, 35, 67, 131];
+    assert_eq!(unanswered_syns(Profile::LINUX), (times.clone(), 251));
+    times.pop();
+    let as_linux = Profile { syn_retries: 6, ..Profile::LINUX };
+    assert_eq!(unanswered_syns(as_linux), (times, 131));
+    let hasty = Profile { syn_retries: 0, ..Profile::LINUX };
+    assert_eq!(unanswered_syns(hasty), (vec![0, 1, 2, 3, 4], 5));
 }
 
 #[test]
@@ -419,6 +432,52 @@ fn a_closed_window_is_probed_until_it_opens() {
     pair.input(1, Input::Read(10));
     pair.run(Instant::from_secs(500));
     assert_eq!(pair.ends[1].received, pair.ends[0].to_send);
+}
+
+/// RFC 9293 s3.8.6 and s3.8.6.1 (MUST-34, -35, -37): the peer took its window back, and answers each copy.
+#[test]
+fn a_window_that_closes_over_data_in_flight_ends_no_connection_while_the_peer_answers() {
+    let mut pair = established(Profile { timestamps: false, ..Profile::LINUX });
+    pair.loses = (0..1_000).collect();
+    let server = last_from(&pair, 1);
+    pair.ends[0].to_send = vec![7; 3_000];
+    pair.ends[0].write_octets = 3_000;
+    pair.input(0, Input::Deadline);
+    let first = first_with_data(&pair);
+    let una = server.sequence.wrapping_add(u32::from(server.control.syn));
+    let mut answer = Header {
+        sequence: una,
+        acknowledgment: first.sequence,
+        control: Control { ack: true, ..Control::default() },
+        window: 0,
+        options: Options::default(),
+        ..server
+    };
+    for _ in 0..40 {
+        pair.input(0, Input::Segment { header: &answer, payload: &[] });
+        let sent = count_from(&pair, 0);
+        while count_from(&pair, 0) == sent {
+            assert!(pair.step(Instant::from_secs(10_000)), "it stops asking");
+        }
+        assert_eq!(
+            last_from(&pair, 0).sequence,
+            answer.acknowledgment,
+            "nothing beyond the window"
+        );
+    }
+    assert!(pair.now > Instant::from_secs(3_600));
+    pair.loses.clear();
+    answer.window = 1_000;
+    pair.input(0, Input::Segment { header: &answer, payload: &[] });
+    pair.run(pair.now + Duration::from_secs(200));
+    assert_eq!(pair.ends[1].received, pair.ends[0].to_send);
+}
+
+/// The first header of the client with data.
+fn first_with_data(pair: &Pair) -> Header {
+    let of_client = pair.log.iter().filter(|(_, end, _)| *end == 0);
+    let mut segments = of_client.map(|(_, _, bytes)| header_of(bytes, 0));
+    segments.find(|(_, payload)| !payload.is_empty()).expect("it has sent data").0
 }
 
 /// RFC 9293 s3.8.6.2.1, rule 3: a peer whose window is never as large as a segment gets one window a round trip, and does

@@ -261,26 +261,26 @@ pub fn observations(scene: &Scene<'_>) -> Result<Findings> {
 }
 
 /// Sockets that take datagrams and never answer.
-struct Silent {
+pub(super) struct Silent {
     /// Held open, so that no ICMP message answers.
     _sources: Sources,
     port: u16,
 }
 
 impl Silent {
-    fn open() -> Result<Self> {
+    pub(super) fn open() -> Result<Self> {
         let sources = Sources::open()?;
         let port = sources.port()?;
         Ok(Self { _sources: sources, port })
     }
     /// A request to the target with a number.
-    fn request(&self, number: u64) -> Request {
+    pub(super) fn request(&self, number: u64) -> Request {
         naming(&format!("coap://{}:{}/hello", address(90, number), self.port))
     }
 }
 
 /// A newcomer asks a healthy target by its name in the meantime.
-fn beside_healthy(
+pub(super) fn beside_healthy(
     scene: &Scene<'_>,
     attack: impl FnOnce() -> Result<Findings>,
 ) -> Result<Findings> {

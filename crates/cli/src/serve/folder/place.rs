@@ -43,6 +43,16 @@ pub enum Found {
     Other,
 }
 
+impl Found {
+    /// The octets of a file; `None` if there is none.
+    pub fn size(&self) -> Option<u64> {
+        match self {
+            Self::File(about) => Some(u64::try_from(about.st_size).unwrap_or(0)),
+            _ => None,
+        }
+    }
+}
+
 /// A name in an open folder.
 pub struct Place {
     /// The folder.

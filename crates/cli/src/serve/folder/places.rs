@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     fn v4(host: usize) -> Source {
-        Source::of(([192, 0, 2, host as u8], 1).into())
+        Source::of([192, 0, 2, host as u8].into())
     }
 
     /// A place that is free now.
@@ -146,7 +146,7 @@ mod tests {
     #[tokio::test]
     async fn the_addresses_of_one_ipv6_prefix_share_what_one_source_has() {
         let places = Places::default();
-        let v6 = |prefix, host| Source::of(([0x2001, 0xdb8, 0, prefix, 0, 0, 0, host], 1).into());
+        let v6 = |prefix, host| Source::of([0x2001, 0xdb8, 0, prefix, 0, 0, 0, host].into());
         let mut taken = Vec::new();
         for host in 0..WORKING_MAX as u16 {
             taken.extend(free(&places, v6(1, host)).await);

@@ -8,7 +8,8 @@ use super::*;
 use crate::blockwise::{Arrival, Assembled, Assemblies, Representations, RequestKey};
 use crate::event::ResponseTemplate;
 
-const UDP: Limits = Limits { exponent: Exponent::MAX, payload_max: 1024, body_max: 100_000 };
+const UDP: Limits =
+    Limits { exponent: Exponent::MAX, payload_max: 1024, body_max: 100_000, negotiates: false };
 const SMALL: Limits = Limits { exponent: Exponent::MIN, ..UDP };
 
 fn response(code: Code, payload: &[u8]) -> Message {
@@ -89,6 +90,92 @@ fn the_server_may_refuse_the_first_block_for_its_size() {
     assert_eq!(transfer.on_response(answer), Progress::Ask);
     let request = transfer.request().expect("possible");
     assert_eq!(read(&request, OptionNumber::BLOCK1), Some(block(0, true, 2)));
+}
+
+fn refused(answered: Option<Block>) -> Message {
+    let too_large = response(Code::REQUEST_ENTITY_TOO_LARGE, b"");
+    match answered {
+        Some(block) => with_block(too_large, OptionNumber::BLOCK1, block),
+        None => too_large,
+    }
+}
+
+#[test]
+fn the_server_may_refuse_a_whole_request_for_its_size() {
+    for (answered, next) in [
+        (Some(block(0, false, 2)), Some(block(0, true, 2))),
+        (None, Some(block(0, true, 4))),
+        (Some(block(0, false, 6)), None),
+    ] {
+        let mut transfer = Transfer::new(put(300), UDP, b"t");
+        assert_eq!(transfer.request().expect("possible"), put(300));
+        let progress = transfer.on_response(refused(answered));
+        let Some(next) = next else {
+            assert_eq!(progress, Progress::Done(refused(answered)), "300 octets fit into 1024");
+            continue;
+        };
+        assert_eq!(progress, Progress::Ask);
+        let request = transfer.request().expect("possible");
+        assert_eq!(read(&request, OptionNumber::BLOCK1), Some(next));
+        assert_eq!(request.options.get(OptionNumber::REQUEST_TAG), Some(&b"t"[..]));
+        let bad_option = response(Code::BAD_OPTION, b"");
+        let told = transfer.on_response(bad_option);
+        assert_eq!(told, Progress::Done(refused(answered)), "it knows no Block1");
+    }
+}
+
+#[test]
+fn a_body_longer_than_size1_says_is_not_tried_in_blocks() {
+    let mut transfer = Transfer::new(put(300), UDP, b"t");
+    transfer.request().expect("possible");
+    let mut limit = refused(None);
+    limit.options.insert_uint(OptionNumber::SIZE1, 200);
+    assert_eq!(transfer.on_response(limit.clone()), Progress::Done(limit));
+}
+
+#[test]
+fn success_for_a_first_block_as_the_whole_is_a_failure() {
+    let mut transfer = Transfer::new(put(2000), UDP, b"t");
+    transfer.request().expect("possible");
+    let taken = response(Code::CHANGED, b"");
+    assert_eq!(transfer.on_response(taken), Progress::Failed(TransferError::PartlyTaken));
+}
+
+#[test]
+fn what_the_peer_takes_may_become_known_in_the_middle() {
+    for first in [Exponent::MAX, Exponent::BERT] {
+        let limits = Limits { exponent: first, payload_max: 1100, ..UDP };
+        let mut transfer = Transfer::new(put(1500), limits, b"t");
+        let sent = read(&transfer.request().expect("possible"), OptionNumber::BLOCK1);
+        assert_eq!(sent, Some(block(0, true, first.szx())));
+        let mut answer = response(Code::CONTINUE, b"");
+        answer = with_block(answer, OptionNumber::BLOCK1, sent.expect("block-wise"));
+        assert_eq!(transfer.on_response(answer), Progress::Ask);
+        transfer.limit(Exponent::fitting(150), 150);
+        let request = transfer.request().expect("possible");
+        // 1024 octets are there: block 8 of 128.
+        assert_eq!(read(&request, OptionNumber::BLOCK1), Some(block(8, true, 3)));
+        assert_eq!(request.payload.len(), 128);
+    }
+}
+
+#[test]
+fn a_request_says_the_size_of_blocks_if_the_user_has_chosen_one() {
+    let limits = Limits { exponent: Exponent::fitting(64), negotiates: true, ..UDP };
+    let asks = |request| {
+        let mut transfer = Transfer::new(request, limits, b"t");
+        read(&transfer.request().expect("possible"), OptionNumber::BLOCK2)
+    };
+    assert_eq!(asks(RequestTemplate::get("/large")), Some(block(0, false, 2)));
+    assert_eq!(asks(put(10)), None, "what writes may go to a server without blocks");
+    let mut own = RequestTemplate::get("/large");
+    block(3, false, 1).write(&mut own.options, OptionNumber::BLOCK2);
+    assert_eq!(asks(own), Some(block(3, false, 1)), "the application has said it");
+    let mut transfer = Transfer::new(RequestTemplate::get("/large"), limits, b"t");
+    transfer.request().expect("possible");
+    let short =
+        with_block(response(Code::CONTENT, b"21"), OptionNumber::BLOCK2, block(0, false, 2));
+    assert_eq!(transfer.on_response(short), Progress::Done(response(Code::CONTENT, b"21")));
 }
 
 #[test]
@@ -237,7 +324,7 @@ proptest! {
     ) {
         let body: Vec<u8> = (0..len).map(|at| (at * 31) as u8).collect();
         let exponent = Exponent::new(up).expect("at most 7");
-        let limits = Limits { exponent, payload_max, body_max: 10_000 };
+        let limits = Limits { exponent, payload_max, body_max: 10_000, negotiates: false };
         let most = (Exponent::new(down).expect("at most 7"), payload_max);
         let request = RequestTemplate::new(Code::POST, "/echo").with_payload(body.clone());
         let done = echo_body(request, limits, most);
@@ -267,4 +354,55 @@ proptest! {
             prop_assert!(request.is_ok());
         }
     }
+}
+
+/// The first block of a notification.
+fn notified(exponent: u8, tag: &[u8]) -> Message {
+    let first = block(0, true, exponent);
+    let mut message = with_block(response(Code::CONTENT, &[1; 16]), OptionNumber::BLOCK2, first);
+    message.options.insert(OptionNumber::ETAG, tag);
+    message.options.insert_uint(OptionNumber::OBSERVE, 5);
+    message
+}
+
+#[test]
+fn the_rest_of_a_notification_belongs_to_it_also_if_it_is_asked_for_from_the_start() {
+    let mut get = RequestTemplate::get("/large");
+    get.options.insert_uint(OptionNumber::OBSERVE, 0);
+    // A server that does not trust our address yet, and one whose state changes meanwhile.
+    for challenged in [true, false] {
+        let mut first = notified(0, b"v1");
+        if challenged {
+            first.options.insert(OptionNumber::ECHO, b"value");
+        }
+        let (mut transfer, progress) = Transfer::resume(get.clone(), UDP, first);
+        assert_eq!(progress, Progress::Ask);
+        let request = transfer.request().expect("possible");
+        assert_eq!(request.options.get(OptionNumber::OBSERVE), None);
+        if !challenged {
+            let last = block(1, false, 0);
+            let changed = with_block(response(Code::CONTENT, &[2]), OptionNumber::BLOCK2, last);
+            assert_eq!(transfer.on_response(changed), Progress::Ask, "another tag");
+        }
+        let request = transfer.request().expect("possible");
+        assert_eq!(read(&request, OptionNumber::BLOCK2), None, "from the start");
+        let Progress::Done(whole) = transfer.on_response(response(Code::CONTENT, &[3; 17])) else {
+            panic!("it is whole");
+        };
+        assert_eq!(whole.options.get_uint(OptionNumber::OBSERVE), Some(5), "{challenged}");
+    }
+}
+
+#[test]
+fn what_must_leave_once_is_not_asked_for_again_from_the_start() {
+    let get = RequestTemplate::new(Code::FETCH, "/large");
+    let mut first = notified(0, b"v1");
+    first.options.insert(OptionNumber::ECHO, b"value");
+    let (mut transfer, _) = Transfer::resume_once(get, UDP, first);
+    let request = transfer.request().expect("possible");
+    let second = read(&request, OptionNumber::BLOCK2).expect("the next block");
+    assert_eq!((second.number, request.options.get(OptionNumber::ECHO)), (1, Some(&b"value"[..])));
+    let last = block(1, false, 0);
+    let changed = with_block(response(Code::CONTENT, &[2]), OptionNumber::BLOCK2, last);
+    assert_eq!(transfer.on_response(changed), Progress::Failed(TransferError::KeepsChanging));
 }

@@ -288,6 +288,21 @@ fn separate_response(server: &mut Endpoint<u16>, id: u16, now: Instant) -> (Inst
     (now, sent(&outputs(server)).remove(0))
 }
 
+/// A peer registers; the next notification for it.
+fn notification(server: &mut Endpoint<u16>, id: u16, now: Instant) -> Message {
+    let get = request(Kind::Confirmable, id);
+    let out = hear(server, NEWCOMER, &get, now);
+    let exchange = exchange_of(&out).expect("there is room");
+    let (response, handle) = (ResponseTemplate::new(Code::CONTENT), Name::Application(Handle(1)));
+    let input = Input::Respond { exchange, response: response.clone(), handle };
+    server.handle(now, input).expect("acceptable");
+    outputs(server);
+    let (peer, token, confirmable) = (NEWCOMER, get.token, true);
+    let input = Input::Notify { peer, token, response, confirmable, handle };
+    server.handle(now, input).expect("acceptable");
+    sent(&outputs(server)).remove(0)
+}
+
 fn acknowledge(server: &mut Endpoint<u16>, id: MessageId, now: Instant) {
     let ack = Message::new(Kind::Acknowledgement, Code::EMPTY, id);
     hear(server, NEWCOMER, &ack, now);
@@ -298,26 +313,57 @@ fn acknowledgements_forged_before_a_message_leaves_forbid_no_proof_by_its_own() 
     let mut server = careful(Config::default());
     hear(&mut server, NEWCOMER, &request(Kind::Confirmable, 1), T0);
     (0..100).for_each(|id| acknowledge(&mut server, MessageId(id), T0));
-    let (now, answer) = separate_response(&mut server, 2, T0);
-    acknowledge(&mut server, answer.message_id, now);
+    let answer = notification(&mut server, 2, T0);
+    acknowledge(&mut server, answer.message_id, T0);
     assert!(server.is_proven(NEWCOMER));
+}
+
+#[test]
+fn an_acknowledgement_of_a_separate_response_proves_nothing() {
+    let mut server = careful(Config::default());
+    let (now, answer) = separate_response(&mut server, 1, T0);
+    acknowledge(&mut server, answer.message_id, now);
+    assert!(!server.is_proven(NEWCOMER));
+}
+
+#[test]
+fn a_proof_ages_and_each_notification_that_is_acknowledged_renews_it() {
+    let mut server = careful(Config::default());
+    let hours = |hours: u64| Instant::from_secs(hours * 3600);
+    for time in [0, 24, 60] {
+        let answer = notification(&mut server, time as u16, hours(time));
+        acknowledge(&mut server, answer.message_id, hours(time));
+        assert!(server.is_proven(NEWCOMER), "after {time} h");
+    }
+    hear(&mut server, NEWCOMER, &request(Kind::NonConfirmable, 100), hours(107));
+    assert!(server.is_proven(NEWCOMER));
+    let mut server = careful(Config::default());
+    let answer = notification(&mut server, 1, hours(0));
+    acknowledge(&mut server, answer.message_id, hours(0));
+    hear(&mut server, NEWCOMER, &request(Kind::NonConfirmable, 2), hours(48));
+    assert!(!server.is_proven(NEWCOMER));
+}
+
+#[test]
+fn one_wrong_acknowledgement_is_too_many() {
+    let mut server = careful(Config::default());
+    let answer = notification(&mut server, 1, T0);
+    acknowledge(&mut server, MessageId(answer.message_id.0.wrapping_add(1)), T0);
+    acknowledge(&mut server, answer.message_id, T0);
+    assert!(!server.is_proven(NEWCOMER));
 }
 
 #[test]
 fn among_many_guesses_the_right_one_proves_nothing_and_does_not_give_the_next_away() {
     let mut server = careful(Config::default());
-    let (mut now, answer) = separate_response(&mut server, 1, T0);
+    let (now, answer) = (T0, notification(&mut server, 1, T0));
     for guess in 1..100 {
         acknowledge(&mut server, MessageId(answer.message_id.0.wrapping_sub(guess)), now);
     }
     acknowledge(&mut server, answer.message_id, now);
     assert!(!server.is_proven(NEWCOMER), "it may have been guessed");
-    let (later, next) = separate_response(&mut server, 2, now);
-    now = later;
-    for guess in 1..=8 {
-        acknowledge(&mut server, MessageId(answer.message_id.0.wrapping_add(guess)), now);
-    }
-    assert!(!server.is_proven(NEWCOMER), "the message IDs do not go on from the one that is known");
+    let next = notification(&mut server, 2, now);
+    assert_ne!(next.message_id.0, answer.message_id.0.wrapping_add(1), "it follows from nothing");
     acknowledge(&mut server, next.message_id, now);
     assert!(server.is_proven(NEWCOMER), "its peer has read it");
 }
@@ -325,11 +371,10 @@ fn among_many_guesses_the_right_one_proves_nothing_and_does_not_give_the_next_aw
 #[test]
 fn message_ids_skipped_after_a_guess_are_not_used_again_within_their_lifetime() {
     let mut server = careful(Config::default());
-    let mut now = T0;
+    let now = T0;
     let mut ids = std::collections::BTreeSet::new();
     for round in 1..=100 {
-        let (later, answer) = separate_response(&mut server, round, now);
-        now = later;
+        let answer = notification(&mut server, round, now);
         assert!(ids.insert(answer.message_id), "in round {round}");
         (1..100).for_each(|guess| {
             acknowledge(&mut server, MessageId(answer.message_id.0.wrapping_sub(guess)), now);

@@ -199,7 +199,8 @@ fn a_new_session_has_no_messages_requests_or_answers_of_the_old_one() {
     respond(&mut server, &answered, T0);
     receive(&mut server, &request(Kind::Confirmable, 6), T0);
     ask(&mut server, 1, T0);
-    server.handle(T0, Input::SessionEnded { peer: PEER }).expect("never fails");
+    let ended = Input::SessionEnded { peer: PEER, reopens: false };
+    server.handle(T0, ended).expect("never fails");
     let out = outputs(&mut server);
     assert_eq!((failures(&out), sent(&out)), (vec![(1, DropReason::NoRoute)], vec![]));
     assert_eq!((server.open(), server.next_deadline()), (0, None));

@@ -223,6 +223,26 @@ fn an_observation_of_a_group_is_registered_again_or_ended_under_its_token() {
 }
 
 #[test]
+fn the_answers_to_a_new_registration_of_a_group_are_newer_whatever_their_numbers() {
+    let mut client = endpoint(Config::default());
+    let get = ask_group(&mut client, observe(0), T0);
+    hear(&mut client, 1, &notification(&get, 1, 1000), T0);
+    hear(&mut client, 2, &notification(&get, 2, 7), T0);
+    wake(&mut client);
+    let now = Instant::from_secs(60);
+    let hears = |client: &mut _, member, id, sequence| {
+        let out = hear(client, member, &notification(&get, id, sequence), now);
+        group_responses(&out) == 1
+    };
+    repeat(&mut client, Repetition::SameMessage, now);
+    assert!(!hears(&mut client, 1, 3, 2), "no member has to answer that");
+    repeat(&mut client, Repetition::NewMessage, now);
+    assert!(hears(&mut client, 1, 4, 2), "it has started again");
+    assert!(hears(&mut client, 1, 5, 3) && !hears(&mut client, 1, 6, 2));
+    assert!(hears(&mut client, 2, 7, 8) && !hears(&mut client, 2, 8, 7));
+}
+
+#[test]
 fn leisure_follows_the_size_of_the_answer_and_of_the_group() {
     let wait = |leisure, payload: usize, id| {
         let mut server = endpoint(Config { leisure, ..Config::default() });

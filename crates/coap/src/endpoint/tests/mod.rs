@@ -6,6 +6,7 @@ mod group;
 mod group_rules;
 mod observation;
 mod rejection;
+mod session;
 mod sources;
 mod verification;
 mod window;
@@ -35,7 +36,7 @@ pub(super) fn with_timer(name: &str) -> Config {
 /// The number in a name.
 pub(super) fn number(name: Name) -> u64 {
     match name {
-        Name::Application(Handle(number)) | Name::Host(number) => number,
+        Name::Application(Handle(number)) | Name::Host(number) | Name::Layer(number) => number,
     }
 }
 

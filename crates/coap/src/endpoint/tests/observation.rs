@@ -81,6 +81,55 @@ fn a_stale_observation_is_registered_again_with_the_same_token() {
     assert_eq!(client.open(), 1);
 }
 
+/// An observation that registers again, and the time at which it does.
+fn registering_again() -> (Endpoint<u16>, Message, Instant) {
+    let (mut client, _) = observing();
+    let (now, out) = wake(&mut client);
+    (client, sent(&out).remove(0), now)
+}
+
+#[test]
+fn the_answer_to_a_new_registration_is_newer_whatever_its_number() {
+    // The server may have started again and count from the start, or not have counted the answer.
+    for sequence in [2, 9, 10] {
+        let (mut client, again, now) = registering_again();
+        let answer = state(&again, Kind::Acknowledgement, again.message_id.0, sequence);
+        assert!(notified(&receive(&mut client, &answer, now)), "{sequence}");
+        let next = state(&again, Kind::NonConfirmable, 0x6001, sequence + 1);
+        assert!(notified(&receive(&mut client, &next, now)), "the order goes on from the answer");
+        let older = state(&again, Kind::NonConfirmable, 0x6002, sequence);
+        assert_eq!(discards(&receive(&mut client, &older, now)), [Discard::Stale]);
+    }
+}
+
+#[test]
+fn a_separate_answer_to_a_new_registration_is_newer_whatever_its_number() {
+    for kind in [Kind::Confirmable, Kind::NonConfirmable] {
+        for acknowledged in [true, false] {
+            let (mut client, again, now) = registering_again();
+            if acknowledged {
+                let ack = Message::new(Kind::Acknowledgement, Code::EMPTY, again.message_id);
+                receive(&mut client, &ack, now);
+            }
+            let out = receive(&mut client, &state(&again, kind, 0x6001, 2), now);
+            assert!(notified(&out), "{kind:?} {acknowledged}");
+            assert!(notified(&receive(&mut client, &state(&again, kind, 0x6002, 3), now)));
+        }
+    }
+}
+
+#[test]
+fn a_notification_that_came_after_a_new_registration_keeps_its_place() {
+    let (mut client, again, now) = registering_again();
+    let ack = Message::new(Kind::Acknowledgement, Code::EMPTY, again.message_id);
+    receive(&mut client, &ack, now);
+    let later = now + Duration::from_secs(1);
+    let newest = state(&again, Kind::NonConfirmable, 0x6001, 12);
+    assert!(notified(&receive(&mut client, &newest, later)));
+    let overtaken = state(&again, Kind::Confirmable, 0x6002, 11);
+    assert_eq!(discards(&receive(&mut client, &overtaken, later)), [Discard::Stale]);
+}
+
 #[test]
 fn an_error_or_a_response_without_observe_ends_the_observation() {
     for with_option in [false, true] {

@@ -1,6 +1,8 @@
 //! What is refused, rejected or ignored (RFC 7252 s4.2, s4.3, s5.4), and the rules that later RFCs
 //! add.
 
+use std::string::String;
+
 use lowmesh_wire::coap::{Code, Kind, Message, MessageId, OptionNumber, Token};
 
 use super::super::*;
@@ -13,6 +15,9 @@ fn an_unknown_critical_option_is_answered_with_4_02_when_confirmable_and_ignored
     get.options.insert(OptionNumber(65), b"");
     let out = receive(&mut server, &get, T0);
     assert_eq!(sent(&out)[0].code, Code::BAD_OPTION);
+    // RFC 7252 s5.4.1: the diagnostic payload names it.
+    let text = String::from_utf8_lossy(&sent(&out)[0].payload).into_owned();
+    assert!(text.contains("option ") && text.chars().any(char::is_numeric), "{text}");
     assert_eq!(discards(&out), [Discard::CriticalOption(OptionNumber(65))]);
     let mut get = request(Kind::NonConfirmable, 6);
     get.options.insert(OptionNumber(65), b"");

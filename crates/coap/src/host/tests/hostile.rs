@@ -142,14 +142,19 @@ fn forged_registrations_leave_room_for_other_observers_and_for_separate_answers(
     let limits = HostLimits { observers_max: 300, observers_per_source: 1, ..CAREFUL };
     let rng = Rng::stream(Seed(5), NodeId(2), Purpose::Coap);
     let mut server: Server<u16> = Host::over_datagrams(config, limits, rng).expect("possible");
-    for peer in 1..=200 {
+    // One is honest: it acknowledges its first notification; and later it waits for a separate answer.
+    let honest = 200;
+    for peer in [honest].into_iter().chain(1..honest) {
         let mut get = register(Kind::Confirmable, "/t", peer.into());
         get.message_id = MessageId(1);
         hear(&mut server, peer, &get, T0);
         answer_all(&mut server, b"", T0);
+        if peer == honest {
+            server.changed("/t", T0);
+            let sent = answer_all(&mut server, b"", T0);
+            sent.iter().for_each(|(_, one)| acknowledge(&mut server, honest, one, T0));
+        }
     }
-    // The last one is honest: it acknowledges; and it waits for a separate answer.
-    let honest = 200;
     hear(&mut server, honest, &get(Kind::Confirmable, 2, "/slow"), T0);
     let slow = asked(&mut server);
     assert!(server.defer(slow).is_ok());

@@ -126,7 +126,7 @@ impl Bench {
     fn new() -> Self {
         let rng = Rng::stream(Seed(1), NodeId(0), Purpose::Traffic);
         let store = Box::new(Memory::default());
-        let manager = Manager::open(Config::default(), store, rng, Instant::ZERO);
+        let manager = Manager::open(Config::published(), store, rng, Instant::ZERO);
         Self {
             manager: manager.expect("an empty store has no bad record"),
             now: Instant::ZERO,

@@ -52,9 +52,10 @@ async fn a_silent_target_takes_nothing_from_a_healthy_one_and_what_is_too_much_h
     for answer in refused {
         assert_eq!(answer.code, Code::SERVICE_UNAVAILABLE);
         assert_eq!(answer.options.get_uint(OptionNumber::MAX_AGE), Some(5));
-        assert!(
-            text(&answer).starts_with("lowmesh-proxy: too many requests wait for coap://[::1]")
-        );
+        let why = text(&answer);
+        // One that has waited for long gives way to a later one of its client.
+        let older = why.contains("a later request needs the place of this one");
+        assert!(older || why.contains("too many requests wait for coap://[::1]"), "{why}");
     }
     for number in 0..10 {
         let get = request(Code::GET, &format!("coap://{}/echo?{number}", origin.udp));

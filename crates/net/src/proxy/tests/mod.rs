@@ -4,7 +4,9 @@ mod access;
 mod fairness;
 mod loops;
 mod observation;
+mod protected;
 mod relay;
+mod rules;
 
 use std::io;
 use std::net::SocketAddr;

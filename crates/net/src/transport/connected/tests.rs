@@ -1,5 +1,6 @@
 //! What waits on a connection whose peer does not read.
 
+use lowmesh_coap::{ConnectionLimits, HostLimits, RequestTemplate};
 use lowmesh_wire::coap::signaling::Capabilities;
 use tokio::io::DuplexStream;
 
@@ -103,4 +104,88 @@ async fn notify_all(limits: &Limits, most: usize) {
         }
     };
     tokio::time::timeout(std::time::Duration::from_secs(20), all).await.expect("within 20 s");
+}
+
+const SILENCE: Duration = Duration::from_millis(200);
+const PONG: Duration = Duration::from_millis(100);
+
+/// A client's end of a connection to a server that sends its CSM, and then what the test sends.
+async fn client() -> (Connected, Connection<DuplexStream>) {
+    let (ours, theirs) = tokio::io::duplex(4096);
+    let (connection, limits) = (ConnectionLimits::default(), HostLimits::default());
+    let host = over_connections(connection, limits, None, fresh_rng());
+    let mut peer = Connection::new(theirs);
+    let csm = Signal::Csm(Capabilities::default()).into_message(Token::EMPTY);
+    peer.send(&csm).await.expect("open");
+    let line = StreamTransport::over(ours, ([192, 0, 2, 1], 1).into());
+    let mut transport = Connected::new(line, host);
+    (transport.due.silence, transport.due.pong) = (SILENCE, PONG);
+    (transport, peer)
+}
+
+fn ask(transport: &mut Connected, number: u64) {
+    let message = RequestTemplate::get("/slow");
+    let (peer, handle) = (transport.peer, Handle(number));
+    transport.handle(Input::Request { peer, message, handle }).expect("open");
+}
+
+/// What the connection ends with within so long.
+async fn ends(transport: &mut Connected, within: Duration) -> Option<io::Error> {
+    let ends = async {
+        loop {
+            if let Err(error) = transport.next().await {
+                return error;
+            }
+        }
+    };
+    tokio::time::timeout(within.into(), ends).await.ok()
+}
+
+#[tokio::test]
+async fn a_server_that_is_silent_and_answers_no_ping_loses_the_connection() {
+    let (mut transport, _peer) = client().await;
+    let quiet = (SILENCE + PONG) * 2;
+    assert!(ends(&mut transport, quiet).await.is_none(), "nothing is due");
+    ask(&mut transport, 1);
+    let error = ends(&mut transport, Duration::from_secs(20)).await.expect("it ends");
+    let silent = error.get_ref().and_then(|inner| inner.downcast_ref::<Silent>());
+    assert_eq!(silent.map(|silent| silent.0), Some((SILENCE + PONG).into()), "{error}");
+}
+
+#[tokio::test]
+async fn callers_of_little_patience_do_not_keep_a_dead_connection() {
+    let (mut transport, _peer) = client().await;
+    for number in 1..=200 {
+        ask(&mut transport, number);
+        let moment = SILENCE / 4;
+        if ends(&mut transport, moment).await.is_some() {
+            return;
+        }
+        transport.handle(Input::Cancel { handle: Handle(number) }).expect("never fails");
+        if ends(&mut transport, moment).await.is_some() {
+            return;
+        }
+    }
+    panic!("it is still there");
+}
+
+#[tokio::test]
+async fn a_server_that_answers_pings_may_take_its_time() {
+    let (mut transport, mut peer) = client().await;
+    let serving = async {
+        let mut pings = 0;
+        while pings < 3 {
+            let message = peer.receive().await.expect("open");
+            if message.code == Code::PING {
+                pings += 1;
+                let pong = Signal::Pong { custody: false }.into_message(message.token);
+                peer.send(&pong).await.expect("open");
+            }
+        }
+    };
+    ask(&mut transport, 1);
+    tokio::select! {
+        ended = ends(&mut transport, Duration::from_secs(20)) => panic!("{ended:?}"),
+        () = serving => {}
+    }
 }

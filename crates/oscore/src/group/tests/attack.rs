@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::params::SIGNATURE_LEN;
 use crate::{Refusal, ResponseError};
 
 /// A request in a mode, and what answers it.
@@ -112,7 +113,7 @@ fn a_member_cannot_sign_for_another() {
 }
 
 #[test]
-fn strangers_cause_no_check_of_a_signature() {
+fn a_wrong_tag_causes_no_check_of_a_signature() {
     let (mut client, mut servers) = group(1);
     let (request, _) = client.protect_request(None, &get("/t")).expect("plain");
     // The tag before the signature is wrong: without the right key for the signature, the tag alone refuses the message.
@@ -126,6 +127,32 @@ fn strangers_cause_no_check_of_a_signature() {
     assert_eq!(refusal, Refusal::BadSignature);
     servers[0].recipients.get_mut(&identity(0)).expect("a member").credential = right;
     assert!(servers[0].unprotect_request(&request).is_ok());
+}
+
+#[test]
+fn other_signatures_of_one_message_have_one_name() {
+    let (mut client, mut servers) = group(1);
+    let (request, _) = client.protect_request(None, &get("/t")).expect("plain");
+    let mut seen = Vec::new();
+    // The tag does not cover the signature, which a stranger can change without any key.
+    for place in request.payload.len() - SIGNATURE_LEN..request.payload.len() {
+        let mut changed = request.clone();
+        changed.payload[place] ^= 1;
+        let refusal = servers[0].unprotect_request_if(&changed, &mut |signed| {
+            seen.push(signed);
+            place % 2 == 0
+        });
+        assert_eq!(refusal.expect_err("another signature"), Refusal::BadSignature);
+    }
+    let mut right = Vec::new();
+    let opened = servers[0].unprotect_request_if(&request, &mut |signed| {
+        right.push(signed);
+        true
+    });
+    assert!(opened.is_ok());
+    assert_eq!(seen, right.repeat(SIGNATURE_LEN));
+    let again = servers[0].unprotect_request_if(&request, &mut |_| panic!("a replay"));
+    assert_eq!(again.expect_err("again"), Refusal::Replay);
 }
 
 #[test]

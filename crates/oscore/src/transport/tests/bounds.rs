@@ -98,6 +98,64 @@ fn a_stranger_uses_no_share_of_any_source() {
     assert!(is_served(&mut world, 50, valid));
 }
 
+/// A message that a stranger has heard, again and again with other signatures and message IDs.
+fn altered(heard: &[u8], number: u16) -> Vec<u8> {
+    let mut bytes = heard.to_vec();
+    bytes[2..4].copy_from_slice(&(0x8000 + number).to_be_bytes());
+    let place = bytes.len() - 1 - usize::from(number) % 64;
+    bytes[place] ^= 1 << (number / 64 % 8);
+    bytes
+}
+
+#[test]
+fn a_stranger_who_alters_signatures_of_a_message_that_it_heard_silences_nobody() {
+    for lost in [false, true] {
+        let mut group = member(1, 4, "secret", "");
+        if lost {
+            // It ended without notice, and has forgotten what has come.
+            group.resume(&GroupState::reserved(50), || Challenge([3; 8]));
+        }
+        let mut world = World::new(3, "");
+        let limits = HostLimits { amplification_max: None, ..HostLimits::default() };
+        world.hosts[1] = side(1, group, limits);
+        let mut honest = Attacker::new(member(2, 4, "secret", ""));
+        // Member 1 has not seen it: it was for another one, or is lost.
+        let (heard, _) = honest.request(None, "/secret");
+        for number in 0..500 {
+            // With the address of a member, and with many of nobody.
+            let from = if number % 2 == 0 { 50 } else { 60 + (number % 90) as u8 };
+            assert!(!is_served(&mut world, from, altered(&heard, number)));
+        }
+        for from in [50, 51] {
+            let before = received(&world, from);
+            let (valid, _) = honest.request(None, "/secret");
+            // After a loss the answer is a challenge.
+            assert_eq!(is_served(&mut world, from, valid), !lost);
+            assert!(received(&world, from) > before, "no answer for {from}, lost: {lost}");
+        }
+    }
+}
+
+#[test]
+fn altered_signatures_of_a_response_use_no_share_of_its_member() {
+    let mut world = World::new(1, "responses,text,group\n");
+    world.ask(GROUP, RequestTemplate::get("/secret"), 7);
+    world.drain();
+    // A stranger hears the response, and the client does not.
+    world.loss = 1.0;
+    world.run(world.now + Duration::from_secs(2));
+    let is_response = |one: &&Datagram| one.from == 1 && one.to == CLIENT;
+    let heard = world.wire.iter().rev().find(is_response).expect("an answer").bytes.clone();
+    world.loss = 0.0;
+    world.ask(GROUP, RequestTemplate::get("/secret"), 8);
+    for number in 0..200 {
+        let bytes = altered(&heard, number);
+        world.arrive(CLIENT, &Datagram { from: 1, to: CLIENT, bytes });
+        world.run(world.now + Duration::from_millis(10));
+    }
+    assert_eq!(answers(&world.heard).len(), 1, "{:?}", world.heard);
+}
+
 #[test]
 fn a_response_of_a_source_whose_share_is_used_is_dropped() {
     let mut world = World::new(1, "responses,text,group\n");

@@ -1,0 +1,92 @@
+//! Which options a block of a stored response has: those that answer its own request.
+
+use super::drive::{acknowledge, answer_with, get, hear, register, state};
+use super::*;
+
+const WATCHER: u8 = 1;
+
+fn wants_block(message: &mut Message, number: u32) {
+    let block = Block { number, more: false, exponent: Exponent::fitting(64) };
+    block.write(&mut message.options, OptionNumber::BLOCK2);
+}
+
+/// A server whose long state is observed in blocks of 64 octets, and its first response.
+fn observed() -> (Datagrams, Message) {
+    let mut server = host(2, TRUSTING);
+    let mut registration = register(Kind::Confirmable, "/t", 7);
+    wants_block(&mut registration, 0);
+    hear(&mut server, WATCHER, &registration, T0);
+    let first = answer_with(&mut server, &state(&body(300)), T0).remove(0).1;
+    (server, first)
+}
+
+/// A response has Observe, the tag of a representation, a block.
+fn has(message: &Message) -> [bool; 3] {
+    let numbers = [OptionNumber::OBSERVE, OptionNumber::ETAG, OptionNumber::BLOCK2];
+    numbers.map(|number| message.options.get(number).is_some())
+}
+
+/// Asks for block 1, without Observe.
+fn second_block(server: &mut Datagrams, id: u16, now: Instant) -> Message {
+    let mut later = get(Kind::Confirmable, id, "/t");
+    wants_block(&mut later, 1);
+    hear(server, WATCHER, &later, now);
+    answer_with(server, &state(&body(300)), now).remove(0).1
+}
+
+#[test]
+fn later_blocks_of_an_observed_state_are_no_notifications() {
+    let (mut server, first) = observed();
+    assert_eq!(has(&first), [true; 3]);
+    assert_eq!(has(&second_block(&mut server, 50, T0)), [false, true, true]);
+    let now = Instant::from_secs(5);
+    server.changed("/t", now);
+    let notification = answer_with(&mut server, &state(&body(200)), now).remove(0).1;
+    assert_eq!(has(&notification), [true; 3]);
+    acknowledge(&mut server, WATCHER, &notification, now);
+    let later = second_block(&mut server, 51, now);
+    assert_eq!((has(&later), later.payload), ([false, true, true], body(200)[64..128].to_vec()));
+}
+
+#[test]
+fn an_error_ends_an_observation_without_options_of_a_representation() {
+    let (mut server, _) = observed();
+    let now = Instant::from_secs(5);
+    server.changed("/t", now);
+    let gone = ResponseTemplate::new(Code::NOT_FOUND).with_payload(b"deleted".to_vec());
+    let last = answer_with(&mut server, &gone, now).remove(0).1;
+    assert_eq!((last.code, has(&last)), (Code::NOT_FOUND, [false; 3]));
+    assert_eq!((last.payload, server.observers()), (b"deleted".to_vec(), 0));
+}
+
+#[test]
+fn a_long_error_ends_an_observation_without_its_text() {
+    let (mut server, _) = observed();
+    let now = Instant::from_secs(5);
+    server.changed("/t", now);
+    let gone = ResponseTemplate::new(Code::NOT_FOUND).with_payload(body(2000));
+    let last = answer_with(&mut server, &gone, now).remove(0).1;
+    assert_eq!((last.code, last.payload.len(), server.observers()), (Code::NOT_FOUND, 0, 0));
+}
+
+#[test]
+fn a_response_without_a_body_has_no_block_and_no_tag() {
+    let mut server = host(2, TRUSTING);
+    for (id, code) in [(1, Code::DELETED), (2, Code::VALID), (3, Code::NOT_FOUND)] {
+        let mut request = get(Kind::Confirmable, id, "/t");
+        wants_block(&mut request, 0);
+        hear(&mut server, WATCHER, &request, T0);
+        let answer = answer_with(&mut server, &ResponseTemplate::new(code), T0).remove(0).1;
+        assert_eq!((answer.code, has(&answer)), (code, [false; 3]));
+    }
+}
+
+#[test]
+fn a_request_for_a_later_block_registers_no_observer() {
+    let mut server = host(2, TRUSTING);
+    let mut request = register(Kind::Confirmable, "/t", 7);
+    wants_block(&mut request, 1);
+    hear(&mut server, WATCHER, &request, T0);
+    let answer = answer_with(&mut server, &state(&body(300)), T0).remove(0).1;
+    assert_eq!((has(&answer), server.observers()), ([false, true, true], 0));
+}

@@ -1,0 +1,4 @@
+//! An Entity Manager on sockets, and peers that behave badly.
+
+mod endless;
+mod strangers;

@@ -1,0 +1,277 @@
+//! The promises of a table, each as a property of random histories, and the order of who gives way as examples.
+
+use lowmesh_units::{Duration, NodeId, Purpose, Rng, Seed};
+use proptest::prelude::*;
+
+use super::*;
+
+const BOUND: Bound = Bound { total: 32, share: 8, grace: Some(Duration::from_millis(1500)) };
+const LONG: Bound = Bound { total: 4, share: 3, grace: None };
+
+fn v4(octets: [u8; 4]) -> Source {
+    Source::V4(octets)
+}
+
+fn proven(source: Source) -> Newcomer {
+    Newcomer { source, proven: true }
+}
+
+/// A source in a /24 of its own.
+fn modest(number: u8) -> Source {
+    v4([10, 0, number, 1])
+}
+
+fn at(ms: u64) -> Instant {
+    Instant::from_millis(ms)
+}
+
+/// What one machine may have.
+#[derive(Clone, Copy, Debug)]
+enum Reach {
+    Address,
+    V4Network,
+    V6Subscriber,
+    V6Site,
+}
+
+impl Reach {
+    const ALL: [Self; 4] = [Self::Address, Self::V4Network, Self::V6Subscriber, Self::V6Site];
+
+    fn source(self, host: u16) -> Source {
+        let [high, low] = host.to_be_bytes();
+        match self {
+            Self::Address => v4([192, 0, 2, 1]),
+            Self::V4Network => v4([192, 0, 2, low]),
+            Self::V6Subscriber => Source::V6([0x20, 1, 0xd, 0xb8, 0, 0, 0, low]),
+            Self::V6Site => Source::V6([0x20, 1, 0xd, 0xb8, 0, 0, high, low]),
+        }
+    }
+}
+
+/// One thing that somebody does.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// The greedy one asks for a place.
+    Grab {
+        host: u16,
+        works: bool,
+    },
+    /// The greedy one gives a place back.
+    Return(usize),
+    /// A modest source asks for a place, or uses the one that it has.
+    Ask {
+        number: u8,
+        works: bool,
+    },
+    Wait {
+        ms: u64,
+    },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (any::<u16>(), any::<bool>()).prop_map(|(host, works)| Step::Grab { host, works }),
+        1 => any::<usize>().prop_map(Step::Return),
+        2 => (0..16_u8, any::<bool>()).prop_map(|(number, works)| Step::Ask { number, works }),
+        1 => (0..4000_u64).prop_map(|ms| Step::Wait { ms }),
+    ]
+}
+
+/// What tables count has to be what they hold.
+fn check(table: &Table<u32>) -> Result<(), TestCaseError> {
+    prop_assert!(table.len() <= table.bound.total);
+    for level in 0..LEVELS {
+        let mut counts = BTreeMap::<Source, usize>::new();
+        for holder in table.holders.values() {
+            *counts.entry(holder.source.prefix(level)).or_default() += 1;
+        }
+        let kept = table.counts[level].iter().map(|(source, count)| (*source, count.all));
+        prop_assert_eq!(kept.collect::<BTreeMap<_, _>>(), counts);
+    }
+    let share = table.bound.share;
+    prop_assert!(table.counts[0].values().all(|count| count.all <= share));
+    let unproven = table.holders.values().filter(|holder| !holder.proven).count();
+    prop_assert_eq!(unproven, table.unproven);
+    Ok(())
+}
+
+fn lots(seed: u64) -> Rng {
+    Rng::stream(Seed(seed), NodeId(0), Purpose::Host)
+}
+
+proptest! {
+    /// A modest source gets a place at once and keeps it, whatever one machine does with all that one prefix gives it.
+    #[test]
+    fn a_greedy_source_costs_a_modest_one_neither_its_place_nor_its_time(
+        reach in proptest::sample::select(Reach::ALL.to_vec()),
+        by_lot in any::<bool>(),
+        seed in any::<u64>(),
+        steps in proptest::collection::vec(step(), 1..300),
+    ) {
+        let mut table = Table::new(BOUND);
+        if by_lot {
+            table = table.by_lot(lots(seed));
+        }
+        let (mut now, mut next, mut greedy) = (Instant::ZERO, 1000_u32, Vec::new());
+        for step in steps {
+            match step {
+                Step::Grab { host, works } => {
+                    next += 1;
+                    let entered = table.enter(next, proven(reach.source(host)), now);
+                    if let Ok(victim) = entered {
+                        prop_assert!(victim.is_none_or(|victim| victim >= 1000), "{victim:?}");
+                        greedy.push(next);
+                        if !works {
+                            table.rest(&next, now);
+                        }
+                    }
+                }
+                Step::Return(which) => {
+                    if !greedy.is_empty() {
+                        let key = greedy.swap_remove(which % greedy.len());
+                        table.leave(&key);
+                    }
+                }
+                Step::Ask { number, works } => {
+                    let key = u32::from(number);
+                    if !table.contains(&key) {
+                        let entered = table.enter(key, proven(modest(number)), now);
+                        prop_assert!(entered.is_ok_and(|one| one.is_none_or(|one| one >= 1000)));
+                    }
+                    table.touch(&key);
+                    if works { table.work(&key, now) } else { table.rest(&key, now) }
+                }
+                Step::Wait { ms } => now += Duration::from_millis(ms),
+            }
+            check(&table)?;
+        }
+    }
+
+    /// However many forged addresses ask, those that are proven have the other half, and all if they want it.
+    #[test]
+    fn an_unproven_one_never_takes_the_place_of_a_proven_one(
+        steps in proptest::collection::vec((any::<[u8; 4]>(), any::<bool>(), 0..900_u64), 1..300),
+    ) {
+        let mut table = Table::new(BOUND);
+        let (mut now, mut proven_keys) = (Instant::ZERO, 0);
+        for (key, (source, is_proven, ms)) in (0_u32..).zip(steps) {
+            now += Duration::from_millis(ms);
+            let is_proven = is_proven && proven_keys < BOUND.total;
+            let newcomer = Newcomer { source: v4(source), proven: is_proven };
+            let proven_before = table.len() - table.unproven;
+            let entered = table.enter(key, newcomer, now);
+            let proven_after = table.len() - table.unproven;
+            prop_assert!(proven_after >= proven_before);
+            let own_share = table.of(newcomer.source) >= BOUND.share / 2;
+            if is_proven && proven_before < BOUND.total && !own_share {
+                prop_assert!(entered.is_ok());
+                proven_keys = proven_after;
+            }
+            prop_assert!(table.unproven <= BOUND.total / 2);
+            check(&table)?;
+        }
+    }
+
+    /// Nobody keeps a place for ever: after the grace a source that holds none gets one.
+    #[test]
+    fn every_holder_has_a_time_after_which_it_gives_way(
+        sources in proptest::collection::vec(any::<[u8; 4]>(), 1..200),
+        newcomer in 0..=255_u8,
+    ) {
+        let mut table = Table::new(BOUND);
+        for (key, source) in (0_u32..).zip(sources) {
+            // Those that come when all are busy get no place.
+            let _full = table.enter(key, proven(v4(source)), Instant::ZERO);
+        }
+        let later = Instant::ZERO + Duration::from_millis(1500);
+        let source = Source::V6([0x20, 1, 0xd, 0xb8, newcomer, 0, 0, 0]);
+        prop_assert!(table.enter(10_000, proven(source), later).is_ok());
+        check(&table)?;
+    }
+}
+
+#[test]
+fn idle_ones_of_modest_sources_give_way_before_busy_ones_and_the_longest_idle_first() {
+    let mut table = Table::new(LONG);
+    for number in 0..4 {
+        table.enter(number, proven(modest(number as u8)), at(0)).expect("a place is free");
+    }
+    table.rest(&2, at(1));
+    table.rest(&1, at(2));
+    table.touch(&1);
+    assert_eq!(table.enter(10, proven(modest(10)), at(3)), Ok(Some(2)));
+    assert_eq!(table.enter(11, proven(modest(11)), at(3)), Ok(Some(1)));
+    assert_eq!(table.enter(12, proven(modest(12)), at(3)), Err(Full::All), "all are busy");
+}
+
+#[test]
+fn of_a_greedy_source_a_busy_one_gives_way_before_an_idle_one_of_a_modest_source() {
+    let mut table = Table::new(LONG);
+    table.enter(0, proven(modest(0)), at(0)).expect("a place is free");
+    table.rest(&0, at(0));
+    for key in 1..4 {
+        table.enter(key, proven(modest(9)), at(0)).expect("a place is free");
+    }
+    assert_eq!(table.enter(4, proven(modest(1)), at(1)), Ok(Some(1)), "two fewer");
+    assert_eq!(table.enter(5, proven(modest(9)), at(1)), Err(Full::All), "it would hold most");
+    table.rest(&3, at(1));
+    assert_eq!(table.enter(5, proven(modest(9)), at(1)), Ok(Some(3)), "its own");
+}
+
+#[test]
+fn a_source_at_its_share_gives_way_to_itself_only() {
+    let mut table = Table::new(LONG);
+    for key in 0..3 {
+        table.enter(key, proven(modest(9)), at(0)).expect("a place is free");
+    }
+    assert_eq!(table.enter(3, proven(modest(9)), at(0)), Err(Full::Source));
+    table.rest(&1, at(0));
+    assert_eq!(table.enter(3, proven(modest(9)), at(0)), Ok(Some(1)));
+}
+
+#[test]
+fn many_busy_networks_of_one_subscriber_are_one_source_when_places_are_short() {
+    let mut table = Table::new(BOUND);
+    for host in 0..32 {
+        let source = Reach::V6Subscriber.source(host);
+        table.enter(u32::from(host), proven(source), at(0)).expect("nobody else wants one");
+    }
+    for number in 0..4 {
+        let victim = table.enter(100 + u32::from(number), proven(modest(number)), at(0));
+        assert_eq!(victim, Ok(Some(u32::from(number))), "the longest of the subscriber");
+    }
+}
+
+#[test]
+fn unproven_ones_have_half_and_give_way_to_proven_ones_at_once() {
+    let mut table = Table::new(BOUND);
+    let unproven = |number| Newcomer { source: modest(number), proven: false };
+    for number in 0..16 {
+        table.enter(u32::from(number), unproven(number), at(0)).expect("their half");
+    }
+    assert_eq!(table.enter(16, unproven(16), at(1499)), Err(Full::Unproven));
+    assert_eq!(table.enter(16, unproven(16), at(1500)), Ok(Some(0)), "past its grace");
+    table.prove(&1);
+    assert_eq!(table.enter(17, unproven(17), at(1500)), Ok(None), "one of the half is proven");
+    for key in 100..115 {
+        table.enter(key, proven(v4([172, 16, key as u8, 1])), at(1500)).expect("the other half");
+    }
+    assert_eq!(table.enter(200, proven(modest(200)), at(1500)), Ok(Some(2)));
+}
+
+#[test]
+fn by_lot_the_oldest_often_survives_a_flood_of_as_many_newcomers_as_places() {
+    let survives = |seed| {
+        let mut table = Table::new(Bound { grace: Some(Duration::ZERO), ..BOUND });
+        table = table.by_lot(lots(seed));
+        table.enter(0, proven(modest(0)), at(0)).expect("a place is free");
+        for number in 1..64 {
+            table.enter(number, proven(modest(number as u8)), at(0)).expect("somebody yields");
+        }
+        table.contains(&0)
+    };
+    let survivors = (0..200).filter(|seed| survives(*seed)).count();
+    // (31/32)^32 is 0.36.
+    assert!((40..110).contains(&survivors), "{survivors} of 200");
+    assert_eq!(survives(7), survives(7), "one seed, one course");
+}

@@ -1,0 +1,154 @@
+//! Whose turn it is at what serves one at a time.
+//!
+//! ```text
+//!   proven and unproven ones wait    they take turns, so unproven ones get half of them at most
+//!   of several prefixes              the one whose turn is longest ago, from the widest to the narrowest
+//!   of one source                    who has waited longest
+//! ```
+
+use alloc::collections::BTreeMap;
+
+use crate::source::{LEVELS, Source};
+use crate::table::Newcomer;
+
+/// Those who wait for their turn, by a key that the owner chooses.
+#[derive(Debug)]
+pub struct Turns<K> {
+    /// In the order in which they came.
+    waiting: BTreeMap<u64, (K, Newcomer)>,
+    /// The serial number of the last turn of each prefix, by level.
+    last: [BTreeMap<Source, u64>; LEVELS],
+    serial: u64,
+    /// The last turn was that of a proven one.
+    after_proven: bool,
+}
+
+impl<K> Default for Turns<K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K> Turns<K> {
+    /// Nobody waits.
+    pub const fn new() -> Self {
+        let last = [const { BTreeMap::new() }; LEVELS];
+        Self { waiting: BTreeMap::new(), last, serial: 0, after_proven: false }
+    }
+    /// True if nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+    /// How many unproven ones wait.
+    pub fn unproven(&self) -> usize {
+        self.waiting.values().filter(|(_, one)| !one.proven).count()
+    }
+    /// Somebody waits from now on.
+    pub fn wait(&mut self, key: K, who: Newcomer) {
+        self.serial += 1;
+        self.waiting.insert(self.serial, (key, who));
+    }
+    /// Only these still wait.
+    pub fn retain(&mut self, waits: impl Fn(&K) -> bool) {
+        self.waiting.retain(|_, (key, _)| waits(key));
+    }
+    /// A turn that nobody had to wait for.
+    pub fn taken_by(&mut self, who: Newcomer) {
+        self.serial += 1;
+        self.after_proven = who.proven;
+        for (level, last) in self.last.iter_mut().enumerate() {
+            last.insert(who.source.prefix(level), self.serial);
+            // A prefix that neither waits nor had the last turn comes first anyway.
+            if last.len() > 2 * self.waiting.len() + 2 {
+                let waits = |prefix: &Source| {
+                    self.waiting.values().any(|(_, one)| one.source.prefix(level) == *prefix)
+                };
+                last.retain(|prefix, serial| *serial == self.serial || waits(prefix));
+            }
+        }
+    }
+    /// The one whose turn it is, who waits no more; an unproven one only if it may be the turn of one.
+    pub fn pop(&mut self, unproven: bool) -> Option<K> {
+        let waits = |proven| self.waiting.values().any(|(_, one)| one.proven == proven);
+        let proven = !unproven || if self.after_proven { !waits(false) } else { waits(true) };
+        let of_class = self.waiting.iter().filter(|(_, (_, one))| one.proven == proven);
+        let first = of_class.min_by_key(|(arrival, (_, one))| {
+            let last = |level: usize| self.last[level].get(&one.source.prefix(level)).copied();
+            ([last(2), last(1), last(0)], **arrival)
+        });
+        let arrival = *first?.0;
+        let (key, who) = self.waiting.remove(&arrival)?;
+        self.taken_by(who);
+        Some(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn who(source: Source, proven: bool) -> Newcomer {
+        Newcomer { source, proven }
+    }
+
+    #[test]
+    fn sources_take_turns_however_many_requests_each_has() {
+        let mut turns = Turns::new();
+        for host in [1, 1, 1, 1, 2, 3, 3] {
+            turns.wait(host, who(Source::V4([192, 0, 2, host]), true));
+        }
+        let order: Vec<u8> = core::iter::from_fn(|| turns.pop(true)).collect();
+        assert_eq!(order, [1, 2, 3, 1, 3, 1, 1]);
+    }
+
+    #[test]
+    fn unproven_ones_wait_on_if_it_may_not_be_their_turn() {
+        let mut turns = Turns::new();
+        turns.wait('u', who(Source::V4([10, 0, 0, 1]), false));
+        assert_eq!((turns.pop(false), turns.unproven()), (None, 1));
+        turns.wait('p', who(Source::V4([10, 1, 0, 1]), true));
+        assert_eq!((turns.pop(false), turns.pop(true)), (Some('p'), Some('u')));
+    }
+
+    #[test]
+    fn unproven_ones_get_half_of_the_turns_while_proven_ones_wait() {
+        let mut turns = Turns::new();
+        for host in 0..6 {
+            turns.wait('u', who(Source::V4([10, 0, host, 1]), false));
+        }
+        for host in 0..3 {
+            turns.wait('p', who(Source::V4([10, 1, host, 1]), true));
+        }
+        let order: Vec<char> = core::iter::from_fn(|| turns.pop(true)).collect();
+        assert_eq!(order, ['p', 'u', 'p', 'u', 'p', 'u', 'u', 'u', 'u']);
+    }
+
+    proptest! {
+        /// However many networks of one site, and however many forged addresses, wait: a proven client waits for one
+        /// turn of each at most.
+        #[test]
+        fn a_modest_client_waits_for_few_turns(
+            site in proptest::collection::vec(any::<[u8; 2]>(), 0..60),
+            forged in proptest::collection::vec(any::<[u8; 4]>(), 0..60),
+            turns_before in 0..40_usize,
+        ) {
+            let mut turns = Turns::new();
+            for [high, low] in site {
+                turns.wait(0, who(Source::V6([0x20, 1, 0xd, 0xb8, 0, 0, high, low]), true));
+            }
+            for source in forged {
+                turns.wait(1, who(Source::V4(source), false));
+            }
+            for _ in 0..turns_before {
+                turns.pop(true);
+            }
+            turns.wait(2, who(Source::V6([0x20, 1, 0xd, 0xb8, 0, 1, 0, 0]), true));
+            let before = core::iter::from_fn(|| turns.pop(true)).position(|key| key == 2);
+            prop_assert!(before.is_some_and(|before| before <= 2), "{before:?}");
+        }
+    }
+}
