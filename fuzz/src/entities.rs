@@ -277,11 +277,12 @@ impl Talk {
             }
         }
     }
-    /// The manager keeps within its bounds. Unless a store withholds responses, all requests that it has ended are answered.
+    /// The manager keeps within its bounds. Unless it withholds responses, because the store has refused changes and is not due
+    /// again, all requests that it has ended are answered.
     fn check_bounds(&self) {
         let (requests, exchanges) = self.manager.open_requests();
         assert!(requests <= REQUESTS_MAX && exchanges <= EXCHANGES_MAX, "{requests} {exchanges}");
-        if !self.disk.lock().fails {
+        if self.manager.store_fault().is_none() {
             assert_eq!(requests, self.unanswered.len(), "requests that are open");
         }
     }

@@ -76,8 +76,8 @@ fn nextest() -> Result<PathBuf> {
 
 /// No warning of the compiler or of clippy anywhere, tests included.
 pub fn lints() -> Result<()> {
-    let what = ["clippy", "--quiet", "--profile", PROFILE, "--workspace", "--all-targets"];
-    let deny = ["--all-features", "--", "-D", "warnings"];
+    let what = ["clippy", "--quiet", "--keep-going", "--profile", PROFILE, "--workspace"];
+    let deny = ["--all-targets", "--all-features", "--", "-D", "warnings"];
     process::execute(process::cargo(&[&what[..], &deny].concat()))
 }
 
@@ -86,6 +86,7 @@ fn rustdoc() -> Result<()> {
     let mut pages = process::cargo(&[
         "doc",
         "--quiet",
+        "--keep-going",
         "--profile",
         PROFILE,
         "--workspace",

@@ -29,7 +29,7 @@ pub struct RequestTemplate {
     /// has it.
     pub token: Option<Token>,
     /// Octets that the body of the response may have, if fewer than the host takes: a longer one fails with
-    /// [`DropReason::TooLarge`](lowmesh_machine::DropReason::TooLarge), and no more blocks are requested.
+    /// [`DropReason::TooLarge`], and no more blocks are requested.
     pub body_max: Option<usize>,
 }
 

@@ -152,7 +152,9 @@ fn forged_registrations_leave_room_for_other_observers_and_for_separate_answers(
         if peer == honest {
             server.changed("/t", T0);
             let sent = answer_all(&mut server, b"", T0);
-            sent.iter().for_each(|(_, one)| acknowledge(&mut server, honest, one, T0));
+            for (_, one) in &sent {
+                acknowledge(&mut server, honest, one, T0);
+            }
         }
     }
     hear(&mut server, honest, &get(Kind::Confirmable, 2, "/slow"), T0);

@@ -119,13 +119,13 @@ fn one_client_cannot_take_all_connections() {
     assert_eq!(held.len(), 4);
     assert!(enter(1, 0).is_ok(), "one that is connected already");
     let others: Vec<_> = (2..=5).map(|who| enter(who, 100).expect("room")).collect();
-    let _sixth = enter(6, 100).expect("the client with four gives way");
+    let sixth = enter(6, 100).expect("the client with four gives way");
     let lost = |line: &Line| *line.notice.0.borrow();
     let lines = |all: &[(Place, Option<Line>)]| {
         all.iter().filter_map(|(_, line)| line.as_ref()).filter(|line| lost(line)).count()
     };
     assert_eq!((lines(&held), lines(&others)), (1, 0));
-    drop((held, others, _sixth));
+    drop((held, others, sixth));
     let state = queue.lock();
     assert!(state.connections.is_empty() && state.lines.is_empty() && state.all.is_empty());
 }
