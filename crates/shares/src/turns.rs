@@ -6,10 +6,13 @@
 //!   of one source                    who has waited longest
 //! ```
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 
 use crate::source::{LEVELS, Source};
 use crate::table::Newcomer;
+
+/// How many prefixes of a level are remembered beside those that wait.
+const LAST_MAX: usize = 4096;
 
 /// Those who wait for their turn, by a key that the owner chooses.
 #[derive(Debug)]
@@ -58,12 +61,8 @@ impl<K> Turns<K> {
         self.after_proven = who.proven;
         for (level, last) in self.last.iter_mut().enumerate() {
             last.insert(who.source.prefix(level), self.serial);
-            // A prefix that neither waits nor had the last turn comes first anyway.
             if last.len() > 2 * self.waiting.len() + 2 {
-                let waits = |prefix: &Source| {
-                    self.waiting.values().any(|(_, one)| one.source.prefix(level) == *prefix)
-                };
-                last.retain(|prefix, serial| *serial == self.serial || waits(prefix));
+                forget(last, self.waiting.values().map(|(_, one)| one.source.prefix(level)));
             }
         }
     }
@@ -81,6 +80,16 @@ impl<K> Turns<K> {
         self.taken_by(who);
         Some(key)
     }
+}
+
+/// Forgets prefixes that do not wait, and whose last turn no waiting one remembers. Who had a turn after that of a waiting
+/// one must not come first again, or a few that come in rotation would keep it from its turn for ever.
+fn forget(last: &mut BTreeMap<Source, u64>, waiting: impl Iterator<Item = Source>) {
+    let waiting: BTreeSet<Source> = waiting.collect();
+    let newest = last.values().copied().max();
+    let oldest = waiting.iter().filter_map(|prefix| last.get(prefix)).copied().min();
+    let keep_from = if last.len() > LAST_MAX { newest } else { oldest.or(newest) };
+    last.retain(|prefix, serial| Some(*serial) >= keep_from || waiting.contains(prefix));
 }
 
 #[cfg(test)]
@@ -125,6 +134,26 @@ mod tests {
         }
         let order: Vec<char> = core::iter::from_fn(|| turns.pop(true)).collect();
         assert_eq!(order, ['p', 'u', 'p', 'u', 'p', 'u', 'u', 'u', 'u']);
+    }
+
+    #[test]
+    fn a_few_that_come_in_rotation_do_not_keep_one_from_its_turn() {
+        for others in 1..40_u8 {
+            let mut turns = Turns::new();
+            let modest = who(Source::V4([192, 0, 2, 1]), true);
+            turns.wait(0, modest);
+            assert_eq!(turns.pop(true), Some(0));
+            turns.wait(0, modest);
+            // Each of the others has one request at a time, and comes back when all others had theirs.
+            let rotation = (1..=others).cycle().take(200).position(|other| {
+                turns.wait(other, who(Source::V4([10, 0, other, 1]), true));
+                turns.pop(true) == Some(0)
+            });
+            assert!(
+                rotation.is_some_and(|turn| turn <= usize::from(others)),
+                "{others}: {rotation:?}"
+            );
+        }
     }
 
     proptest! {

@@ -2,7 +2,8 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::net::UdpSocket;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{self, Child, ChildStdout, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -11,10 +12,19 @@ use serde_json::Value;
 pub const PEER: &str = "fe80::4c:4d00:0:2";
 const EUI64S: [&str; 2] = ["02:4c:4d:00:00:00:00:01", "02:4c:4d:00:00:00:00:02"];
 
-/// Ports of loopback that were free a moment ago.
+/// Free ports of loopback, below those that the system gives to sockets that ask for any (32768 on Linux), so that no such
+/// socket takes one before the node does. Each test is a process and begins at a place of its own.
 pub fn ports<const N: usize>() -> [u16; N] {
-    let sockets = [(); N].map(|()| UdpSocket::bind("127.0.0.1:0").expect("a free port"));
-    sockets.map(|socket| socket.local_addr().expect("it is bound").port())
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let place = u16::try_from(process::id() % 1_000).expect("below 1,000");
+    let free = || loop {
+        let port = 10_000 + place * 20 + NEXT.fetch_add(1, Ordering::Relaxed) % 20;
+        if let Ok(socket) = UdpSocket::bind(("127.0.0.1", port)) {
+            return (socket, port);
+        }
+    };
+    // All are bound until the last is found, so they differ.
+    [(); N].map(|()| free()).map(|(_, port)| port)
 }
 
 /// A node that runs until the end of the test, and where another one finds it.
