@@ -17,6 +17,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 use core::fmt::Write as _;
 
 use lowmesh_coap::ResponseTemplate;
@@ -32,8 +33,28 @@ use crate::refusal::Refusal;
 /// The outcome of one member, with its label.
 pub type Outcome = (String, Result<Answer, Reason>);
 
-/// How many readings have each unit, in the order in which units come.
-type UnitCounts = Vec<(String, usize)>;
+/// The readings of one quantity, by unit.
+#[derive(Debug, Default)]
+struct Votes {
+    /// How many have each unit, and the place among units at which it comes.
+    units: BTreeMap<String, (usize, Reverse<usize>)>,
+}
+
+impl Votes {
+    fn add(&mut self, unit: &str) {
+        match self.units.get_mut(unit) {
+            Some((count, _)) => *count += 1,
+            None => {
+                let place = Reverse(self.units.len());
+                self.units.insert(unit.to_owned(), (1, place));
+            }
+        }
+    }
+    /// The unit that most have; of equal counts the one that comes first.
+    fn most(&self) -> Option<&str> {
+        self.units.iter().max_by_key(|(_, rank)| **rank).map(|(unit, _)| unit.as_str())
+    }
+}
 
 /// Formats of results; the first is the default.
 pub const FORMATS: [ContentFormat; 3] =
@@ -81,8 +102,14 @@ pub fn collect(question: &Question, outcomes: Vec<Outcome>) -> Result<Answer, Re
     if question.writes {
         readings = codes.iter().map(|(label, code)| code_reading(label, *code)).collect();
     } else if is_combined {
-        let combine =
-            |quantity: &Option<String>| combined(question, &readings, quantity.as_deref());
+        let mut by_quantity: BTreeMap<&str, Vec<&Reading>> = BTreeMap::new();
+        for reading in &readings {
+            by_quantity.entry(reading.quantity()).or_default().push(reading);
+        }
+        let combine = |quantity: &Option<String>| match quantity {
+            None => combined(question, &readings.iter().collect::<Vec<_>>(), None),
+            Some(one) => combined(question, by_quantity.get(one.as_str())?, Some(one)),
+        };
         readings = quantities.iter().filter_map(combine).collect();
     }
     let code = if question.writes { Code::CHANGED } else { Code::CONTENT };
@@ -121,27 +148,22 @@ fn agree(outcomes: &mut [Outcome]) -> Vec<Option<String>> {
     let has_one = good().all(|answer| answer.readings.len() == 1);
     let quantity =
         |reading: &Reading| if has_one { None } else { Some(reading.quantity().to_owned()) };
-    // How many readings of each quantity have which unit, both in the order in which they come.
-    let mut votes: Vec<(Option<String>, UnitCounts)> = Vec::new();
+    // The quantities, in the order in which they come.
+    let mut quantities: Vec<Option<String>> = Vec::new();
+    let mut votes: BTreeMap<Option<String>, Votes> = BTreeMap::new();
     for reading in good().flat_map(|answer| &answer.readings) {
         let quantity = quantity(reading);
-        let place = votes.iter().position(|(one, _)| *one == quantity).unwrap_or_else(|| {
-            votes.push((quantity, Vec::new()));
-            votes.len() - 1
-        });
-        let Some(unit) = &reading.unit else { continue };
-        let units = &mut votes[place].1;
-        match units.iter_mut().find(|(one, _)| one == unit) {
-            Some((_, count)) => *count += 1,
-            None => units.push((unit.clone(), 1)),
+        if !votes.contains_key(&quantity) {
+            quantities.push(quantity.clone());
         }
+        let votes = votes.entry(quantity).or_default();
+        reading.unit.iter().for_each(|unit| votes.add(unit));
     }
+    let most: BTreeMap<&Option<String>, Option<&str>> =
+        votes.iter().map(|(quantity, votes)| (quantity, votes.most())).collect();
     let has_unit = |reading: &Reading| {
-        let (quantity, Some(unit)) = (quantity(reading), &reading.unit) else { return true };
-        let units = votes.iter().find(|(one, _)| *one == quantity).map(|(_, units)| units);
-        // Of equal counts the first.
-        let most = units.into_iter().flatten().rev().max_by_key(|(_, count)| *count);
-        most.is_none_or(|(most, _)| most == unit)
+        let Some(unit) = &reading.unit else { return true };
+        most.get(&quantity(reading)).copied().flatten().is_none_or(|most| most == unit)
     };
     let fails = |outcome: &Outcome| {
         outcome.1.as_ref().is_ok_and(|answer| !answer.readings.iter().all(has_unit))
@@ -152,13 +174,11 @@ fn agree(outcomes: &mut [Outcome]) -> Vec<Option<String>> {
             *outcome = Err(Reason::Unusable("its unit is another than that of most members"));
         }
     }
-    votes.into_iter().map(|(quantity, _)| quantity).collect()
+    quantities
 }
 
-/// The combined reading of one quantity, or of all; `None` if its members have failed.
-fn combined(question: &Question, all: &[Reading], quantity: Option<&str>) -> Option<Reading> {
-    let is_of = |reading: &&Reading| quantity.is_none_or(|one| reading.quantity() == one);
-    let readings: Vec<&Reading> = all.iter().filter(is_of).collect();
+/// The combined reading of the readings of one quantity, or of all; `None` if its members have failed.
+fn combined(question: &Question, readings: &[&Reading], quantity: Option<&str>) -> Option<Reading> {
     let first = readings.first()?;
     let numbers = || readings.iter().filter_map(|reading| reading.number());
     let value = match question.operation {

@@ -211,3 +211,19 @@ fn a_result_of_more_records_than_senml_holds_is_refused_and_not_cut() {
     }
     assert!(response(&answer, None).payload.ends_with(b"lamp ! 5.04 silent\n"));
 }
+
+/// The work grows with the readings, not with their square: members choose the names of their readings.
+#[test]
+fn many_quantities_take_no_long_time() {
+    let reading =
+        |name: String| Reading { quantity_at: 2, ..Reading::plain(name, None, Value::Number(1.0)) };
+    let member = |member: usize| {
+        let names = (0..300).map(|one| format!("m/{member}-{one}"));
+        of_readings("m", names.map(reading).collect())
+    };
+    let outcomes: Vec<Outcome> = (0..200).map(member).collect();
+    let started = std::time::Instant::now();
+    let answer = collect(&question(Operation::Average, 1), outcomes).expect("enough answers");
+    assert_eq!(answer.readings.len(), 60_000);
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+}
