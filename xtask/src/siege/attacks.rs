@@ -73,7 +73,7 @@ pub const ATTACKS: &[Attack] = &[
     Attack { name: "silent-target", about: "one silent target, asked through the proxy again and again",
         setup: Proxy(OPEN), form: Gate, spans: seconds(30, 30), run: proxies::silent_target },
     Attack { name: "slow-resource", about: "4 requests a second for a slow resource of a healthy target, each from a forged source",
-        setup: Proxy(OPEN), form: Gate, spans: seconds(60, 40), run: places::slow_resource },
+        setup: Proxy(OPEN), form: Long, spans: seconds(60, 40), run: places::slow_resource },
     Attack { name: "one-network", about: "one request of each address of a /24 through the proxy, to silent targets",
         setup: Proxy(OPEN), form: Gate, spans: seconds(40, 30), run: places::one_network },
     Attack { name: "observing-connections", about: "300 connections that observe, of four addresses; newcomers are far away",
