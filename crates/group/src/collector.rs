@@ -42,12 +42,11 @@ struct Votes {
 
 impl Votes {
     fn add(&mut self, unit: &str) {
-        match self.units.get_mut(unit) {
-            Some((count, _)) => *count += 1,
-            None => {
-                let place = Reverse(self.units.len());
-                self.units.insert(unit.to_owned(), (1, place));
-            }
+        if let Some((count, _)) = self.units.get_mut(unit) {
+            *count += 1;
+        } else {
+            let place = Reverse(self.units.len());
+            self.units.insert(unit.to_owned(), (1, place));
         }
     }
     /// The unit that most have; of equal counts the one that comes first.

@@ -214,6 +214,7 @@ fn a_result_of_more_records_than_senml_holds_is_refused_and_not_cut() {
 
 /// The work grows with the readings, not with their square: members choose the names of their readings.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the time that the work takes is what is tested")]
 fn many_quantities_take_no_long_time() {
     let reading =
         |name: String| Reading { quantity_at: 2, ..Reading::plain(name, None, Value::Number(1.0)) };
