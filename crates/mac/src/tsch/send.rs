@@ -78,6 +78,7 @@ impl Sender {
             handle,
             priority,
             is_advertisement,
+            is_advice: false,
             transmissions: 0,
         };
         if let Some(reason) = refusal {
