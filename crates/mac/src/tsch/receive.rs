@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use lowmesh_machine::Handle;
-use lowmesh_units::{Asn, Channel, Eui64, Instant};
+use lowmesh_units::{Asn, Channel, Eui64, Instant, PanId};
 use lowmesh_wire::ieee802154::{Address, Frame, FrameType};
 
 use super::burst::Burst;
@@ -38,8 +38,9 @@ pub(super) fn on_frame(
     }
     // What does not decode, or is secured, is noise to this node.
     let frame = Frame::parse(heard.octets).ok()?;
-    let Some(Address::Extended(source)) = frame.header.source else { return None };
-    if frame.header.destination_pan.is_some_and(|pan| pan != shared.config.pan) {
+    let source = frame.header.source.and_then(frame::node_of)?;
+    let pans = [shared.config.pan, PanId::BROADCAST];
+    if frame.header.destination_pan.is_some_and(|pan| !pans.contains(&pan)) {
         return None;
     }
     if !is_scanning {
@@ -74,17 +75,19 @@ fn on_neighbour(
         membership.correct_clock(slot_start, -heard.late_micros, shared);
     }
     let broadcast = match frame.header.destination {
-        Some(Address::Extended(to)) if to == shared.me => false,
         Some(Address::BROADCAST) => true,
+        Some(to) if frame::is_mine(to, shared.me, shared.config.short) => false,
         _ => return None,
     };
     if frame.header.frame_type != FrameType::Data {
         return None;
     }
-    let sequence = frame.header.sequence?;
+    // s6.7.2: without a sequence number (RFC 8180 s4.5.1: it MAY be elided) no frame is known as a repetition.
     let mut is_duplicate = || {
-        let links = &mut shared.links;
-        links.is_duplicate(slot_start, source, sequence, heard.rssi, DUPLICATE_WINDOW)
+        let (links, rssi) = (&mut shared.links, heard.rssi);
+        frame.header.sequence.is_some_and(|sequence| {
+            links.is_duplicate(slot_start, source, sequence, rssi, DUPLICATE_WINDOW)
+        })
     };
     if broadcast || !is_duplicate() {
         shared.outbox.extend(delivered(source, cell, broadcast, frame, heard.handle));
@@ -98,7 +101,7 @@ fn on_neighbour(
     {
         stay_on(asn, channel, cell, shared);
     }
-    let ack = frame::ack(source, sequence, -heard.late_micros);
+    let ack = frame::ack(source, frame.header.sequence, -heard.late_micros);
     shared.time.acknowledged(ack.len());
     Some(ack)
 }
