@@ -11,7 +11,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use crate::source::{LEVELS, Source};
 use crate::table::Newcomer;
 
-/// How many prefixes of a level are remembered beside those that wait.
+/// How many prefixes of a level are remembered; past it all that do not wait are forgotten. Ours: many times the turns that
+/// an origin gives while a request of a proxy waits.
 const LAST_MAX: usize = 4096;
 
 /// Those who wait for their turn, by a key that the owner chooses.

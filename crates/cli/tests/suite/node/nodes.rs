@@ -17,11 +17,11 @@ const EUI64S: [&str; 2] = ["02:4c:4d:00:00:00:00:01", "02:4c:4d:00:00:00:00:02"]
 pub fn ports<const N: usize>() -> [u16; N] {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let place = u16::try_from(process::id() % 1_000).expect("below 1,000");
-    let free = || loop {
-        let port = 10_000 + place * 20 + NEXT.fetch_add(1, Ordering::Relaxed) % 20;
-        if let Ok(socket) = UdpSocket::bind(("127.0.0.1", port)) {
-            return (socket, port);
-        }
+    let free = || {
+        let mut own =
+            (0..20).map(|_| 10_000 + place * 20 + NEXT.fetch_add(1, Ordering::Relaxed) % 20);
+        let bound = |port| UdpSocket::bind(("127.0.0.1", port)).ok().map(|socket| (socket, port));
+        own.find_map(bound).expect("one of 20 ports is free")
     };
     // All are bound until the last is found, so they differ.
     [(); N].map(|()| free()).map(|(_, port)| port)
