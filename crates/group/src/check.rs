@@ -27,7 +27,7 @@ use crate::output::{Owner, RequestId};
 use crate::params::{CHECK_MAX, DEADLINE_MAX, LIST_MAX};
 use crate::proposal::{Goal, Proposal};
 use crate::refusal::Refusal;
-use crate::target::{Authority, Target, request};
+use crate::target::{Authority, Entry, Target, request};
 
 /// A validation.
 #[derive(Debug)]
@@ -98,11 +98,11 @@ impl Checks {
         self.serial += 1;
         let deadline = now + CHECK_MAX;
         let mut check = Check { request, proposal, findings: Vec::new(), left: 0, deadline };
-        let Proposal { profile, targets, .. } = &check.proposal;
+        let Proposal { profile, members, .. } = &check.proposal;
         // A profile with a delay says that the members bear no burst; all are asked within the time of a query.
-        let gap = profile.delay.min(DEADLINE_MAX / targets.len().max(1) as u64);
-        for (slot, target) in targets.iter().enumerate() {
-            let finding = match target {
+        let gap = profile.delay.min(DEADLINE_MAX / members.len().max(1) as u64);
+        for (slot, member) in members.iter().enumerate() {
+            let finding = match &member.target {
                 Target::Entity { .. } => Finding::Done(Ok(FORMATS.to_vec())),
                 Target::Resource(uri) => {
                     let owner = Owner::Check { check: self.serial, slot };
@@ -129,7 +129,7 @@ impl Checks {
         now: Instant,
     ) -> Option<Check> {
         let check = self.all.get_mut(&number)?;
-        let Target::Resource(uri) = check.proposal.targets.get(slot)? else { return None };
+        let Target::Resource(uri) = &check.proposal.members.get(slot)?.target else { return None };
         let finding = match (&check.findings[slot], answer) {
             (_, Err(reason)) => Finding::Done(Err(reason)),
             (Finding::Discovery(_), Ok(message)) => {
@@ -182,28 +182,28 @@ impl Check {
         }
         Ok(())
     }
-    fn reasons(&self) -> Vec<(&Target, &Reason)> {
-        let reason = |(target, finding)| match finding {
-            &Finding::Done(Err(ref reason)) => Some((target, reason)),
+    fn reasons(&self) -> Vec<(&Entry, &Reason)> {
+        let reason = |(member, finding)| match finding {
+            &Finding::Done(Err(ref reason)) => Some((member, reason)),
             _ => None,
         };
-        self.proposal.targets.iter().zip(&self.findings).filter_map(reason).collect()
+        self.proposal.members.iter().zip(&self.findings).filter_map(reason).collect()
     }
     /// Each member with what was found, those that failed first.
     fn listing(&self) -> String {
         let failed = self
             .reasons()
             .into_iter()
-            .map(|(target, reason)| format!("{}: {} {reason}", target.label(), reason.code()));
-        let valid = |(target, finding): (&Target, &Finding)| match finding {
+            .map(|(member, reason)| format!("{}: {} {reason}", member.label(), reason.code()));
+        let valid = |(member, finding): (&Entry, &Finding)| match finding {
             Finding::Done(Ok(formats)) => {
                 let numbers: Vec<String> = formats.iter().map(|one| format!("{}", one.0)).collect();
                 let formats = if numbers.is_empty() { "?".into() } else { numbers.join(" ") };
-                Some(format!("{}: valid, ct {formats}", target.label()))
+                Some(format!("{}: valid, ct {formats}", member.label()))
             }
             _ => None,
         };
-        let valid = self.proposal.targets.iter().zip(&self.findings).filter_map(valid);
+        let valid = self.proposal.members.iter().zip(&self.findings).filter_map(valid);
         failed.chain(valid).collect::<Vec<_>>().join("; ")
     }
 }

@@ -26,7 +26,6 @@ use lowmesh_wire::coap::{Code, ContentFormat, OptionNumber};
 use lowmesh_wire::senml::{RECORDS_MAX, Record, Value, emit_cbor, emit_json};
 
 use crate::outcome::{Answer, Reading, Reason};
-use crate::params::ROOT;
 use crate::profile::Operation;
 use crate::refusal::Refusal;
 
@@ -64,6 +63,8 @@ pub const FORMATS: [ContentFormat; 3] =
 pub struct Question {
     /// The name of the entity.
     pub name: String,
+    /// What the result calls it: `e/NAME`, or the name that an entity above gives it.
+    pub label: String,
     /// The operation.
     pub operation: Operation,
     /// Answers that must have come; at least one.
@@ -187,7 +188,7 @@ fn combined(question: &Question, readings: &[&Reading], quantity: Option<&str>) 
         Operation::Average | Operation::List => mean(numbers),
     };
     let same = readings.iter().all(|reading| reading.unit == first.unit);
-    let mut name = format!("{ROOT}/{}/{}", question.name, question.operation.name());
+    let mut name = format!("{}/{}", question.label, question.operation.name());
     let mut quantity_at = name.len();
     if let Some(quantity) = quantity.filter(|quantity| !quantity.is_empty()) {
         quantity_at += 1;

@@ -20,13 +20,15 @@ use crate::params::{ENTITIES_A_CLIENT_MAX, ENTITIES_MAX, LEAVING_MAX, STRAYS_MAX
 use crate::profile::document::Field;
 use crate::profile::{Operation, Profile};
 use crate::refusal::Refusal;
-use crate::target::{Authority, Target};
+use crate::target::{Authority, Entry, Target};
 
 /// One member of an entity.
 #[derive(Clone, Debug)]
 pub struct Member {
     /// Its name among the members that the entity has had.
     pub(crate) id: u32,
+    /// Its name in results.
+    pub(crate) name: Option<String>,
     /// The resource.
     pub(crate) target: Target,
     /// Of a member of a group.
@@ -42,6 +44,14 @@ impl Member {
             _ => false,
         };
         self.target == *target || (self.membership.is_some() && is_node())
+    }
+    /// The member as a profile writes it.
+    pub(crate) fn entry(&self) -> Entry {
+        Entry { name: self.name.clone(), target: self.target.clone() }
+    }
+    /// What results call it.
+    pub(crate) fn label(&self) -> String {
+        self.name.clone().unwrap_or_else(|| self.target.label())
     }
     /// The node of the member; an entity has none.
     pub(crate) fn authority(&self) -> Option<Authority> {
@@ -73,7 +83,7 @@ pub(crate) struct Pending {
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
     Create,
-    Update { order: Vec<Target>, profile: Profile },
+    Update { order: Vec<Entry>, profile: Profile },
     Delete,
 }
 
@@ -116,18 +126,18 @@ impl Entity {
             serial,
         }
     }
-    /// A new member of these targets each.
+    /// New members.
     pub(crate) fn enlist(
         &mut self,
-        targets: impl IntoIterator<Item = Target>,
+        entries: impl IntoIterator<Item = impl Into<Entry>>,
         membership: Option<&Membership>,
     ) -> Vec<Member> {
-        let enlist = |target| {
+        let enlist = |entry: Entry| {
             self.serial += 1;
             let membership = membership.cloned().map(Box::new);
-            Member { id: self.serial, target, membership }
+            Member { id: self.serial, name: entry.name, target: entry.target, membership }
         };
-        targets.into_iter().map(enlist).collect()
+        entries.into_iter().map(Into::into).map(enlist).collect()
     }
     pub(crate) fn address(&self) -> Option<Ipv6Addr> {
         self.group.map(|number| self.block.address(self.profile.scope, number))
@@ -148,11 +158,11 @@ impl Entity {
     pub(crate) fn fields(&self) -> Vec<(&'static str, Field)> {
         let profile = &self.profile;
         let text = |text: &str| Field::Text(text.to_string());
-        let targets = self.members.iter().map(|member| member.target.to_string()).collect();
+        let members = self.members.iter().map(|member| member.entry().to_string()).collect();
         let operations = profile.operations.iter().map(|one: &Operation| one.name().to_string());
         let mut fields = vec![
             ("name", text(&self.name)),
-            ("er", Field::List(targets)),
+            ("er", Field::List(members)),
             ("emt", text(profile.message_type.name())),
             ("ect", text(profile.communication.name())),
             ("enr", profile.replies.map_or_else(|| text("all"), |some| Field::Number(some.into()))),

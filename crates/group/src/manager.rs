@@ -350,9 +350,9 @@ impl Manager {
         let entity = self.entities.get(id).ok_or_else(not_found)?;
         let proposal = Proposal::update(message, &self.authorities, (id, entity))?;
         if proposal.keeps_members(entity) {
-            let Proposal { targets, profile, .. } = proposal;
+            let Proposal { members, profile, .. } = proposal;
             let parts = (&mut self.entities, &mut self.dispatch, &mut self.clients);
-            self.memberships.update(parts, (id, request), (targets, profile), now);
+            self.memberships.update(parts, (id, request), (members, profile), now);
             return Ok(None);
         }
         self.validate(request, proposal, now).map(|()| None)
@@ -366,7 +366,7 @@ impl Manager {
         now: Instant,
     ) -> Result<(), Refusal> {
         proposal.check(&self.entities, &self.allowed)?;
-        if !self.set_aside(request, proposal.targets.len()) {
+        if !self.set_aside(request, proposal.members.len()) {
             return Ok(());
         }
         if let Some(check) = self.checks.begin(&mut self.dispatch, request, proposal, now) {
@@ -388,11 +388,11 @@ impl Manager {
         let Check { request, proposal, .. } = check;
         // Entities may have changed meanwhile.
         proposal.check_nesting(&self.entities)?;
-        let Proposal { goal, profile, targets, .. } = proposal;
+        let Proposal { goal, profile, members, .. } = proposal;
         let name = match goal {
             Goal::Update { entity } => {
                 let parts = (&mut self.entities, &mut self.dispatch, &mut self.clients);
-                self.memberships.update(parts, (entity, request), (targets, profile), now);
+                self.memberships.update(parts, (entity, request), (members, profile), now);
                 return Ok(());
             }
             Goal::Create { name } => name,
@@ -402,7 +402,7 @@ impl Manager {
         if profile.communication == Communication::Unicast {
             let mut entity = Entity::new(name, profile, Phase::Live, None);
             entity.owner = Some(client);
-            entity.members = entity.enlist(targets, None);
+            entity.members = entity.enlist(members, None);
             let response = described(&entity, Code::CREATED);
             self.entities.insert(entity);
             self.clients.respond(&mut self.dispatch, request, response);
@@ -416,7 +416,7 @@ impl Manager {
         entity.owner = Some(client);
         entity.pending = Some(Pending { request, kind: Change::Create });
         let id = self.entities.insert(entity);
-        self.memberships.gather(&mut self.entities, id, targets, now);
+        self.memberships.gather(&mut self.entities, id, members, now);
         Ok(())
     }
 

@@ -18,7 +18,7 @@ use crate::output::{Owner, RequestId};
 use crate::params::{RECONCILE_INTERVAL, RESTART_GAP, ROOT};
 use crate::profile::Profile;
 use crate::refusal::Refusal;
-use crate::target::Target;
+use crate::target::Entry;
 
 /// When which membership is due, by entity and member.
 #[derive(Debug)]
@@ -105,14 +105,14 @@ impl Memberships {
         &mut self,
         entities: &mut Entities,
         id: u64,
-        targets: Vec<Target>,
+        entries: Vec<Entry>,
         now: Instant,
     ) {
         // In the block of Ishaq et al. 2016 another manager may have the address, and theirs does not ask.
         let probes = entities.has_own_block();
         let Some(entity) = entities.get_mut(id) else { return };
         let wanted = if probes { Membership::probed(now) } else { Membership::wanted(now) };
-        entity.arriving = entity.enlist(targets, Some(&wanted));
+        entity.arriving = entity.enlist(entries, Some(&wanted));
         entities.touch(id);
         self.schedule(entities, id);
     }
@@ -218,12 +218,12 @@ impl Memberships {
         &mut self,
         (entities, dispatch, clients): (&mut Entities, &mut Dispatch, &mut Clients),
         (id, request): (u64, RequestId),
-        (order, profile): (Vec<Target>, Profile),
+        (order, profile): (Vec<Entry>, Profile),
         now: Instant,
     ) {
         let Some(entity) = entities.get_mut(id) else { return };
-        let is_new = |target: &&Target| !entity.members.iter().any(|one| one.stands_for(target));
-        let new: Vec<Target> = order.iter().filter(is_new).cloned().collect();
+        let is_new = |new: &&Entry| !entity.members.iter().any(|one| one.stands_for(&new.target));
+        let new: Vec<Entry> = order.iter().filter(is_new).cloned().collect();
         let wanted = entity.group.map(|_| Membership::wanted(now));
         let (mut arriving, new) = take_back(entity, new, now);
         arriving.extend(entity.enlist(new, wanted.as_ref()));
@@ -243,28 +243,31 @@ impl Memberships {
 }
 
 /// Puts members into an order. Those that are not in it leave.
-fn reorder(entity: &mut Entity, arrived: Vec<Member>, order: &[Target], now: Instant) {
+fn reorder(entity: &mut Entity, arrived: Vec<Member>, order: &[Entry], now: Instant) {
     let mut all = core::mem::take(&mut entity.members);
     all.extend(arrived);
-    for target in order {
+    for Entry { name, target } in order {
         if let Some(place) = all.iter().position(|member| member.stands_for(target)) {
-            let member = Member { target: target.clone(), ..all.swap_remove(place) };
+            let (name, target) = (name.clone(), target.clone());
+            let member = Member { name, target, ..all.swap_remove(place) };
             entity.members.push(member);
         }
     }
     release(entity, all, now);
 }
 
-/// Of members that are to join, those that are still leaving, and the other targets: one request to leave must not follow
+/// Of members that are to join, those that are still leaving, and the others: one request to leave must not follow
 /// another to join.
-fn take_back(entity: &mut Entity, new: Vec<Target>, now: Instant) -> (Vec<Member>, Vec<Target>) {
+fn take_back(entity: &mut Entity, new: Vec<Entry>, now: Instant) -> (Vec<Member>, Vec<Entry>) {
     let (mut back, mut others) = (Vec::new(), Vec::new());
-    for target in new {
-        let Some(place) = entity.former.iter().position(|member| member.stands_for(&target)) else {
-            others.push(target);
+    for entry in new {
+        let is_same = |member: &Member| member.stands_for(&entry.target);
+        let Some(place) = entity.former.iter().position(is_same) else {
+            others.push(entry);
             continue;
         };
-        let mut member = Member { target, ..entity.former.remove(place) };
+        let Entry { name, target } = entry;
+        let mut member = Member { name, target, ..entity.former.remove(place) };
         if let Some(membership) = member.membership.as_deref_mut() {
             membership.want(now);
         }
@@ -298,8 +301,7 @@ pub(crate) fn described(entity: &Entity, code: Code) -> ResponseTemplate {
 
 /// 2.02 with a line for each member: whether it has left.
 fn deleted(entity: &Entity) -> ResponseTemplate {
-    let line =
-        |(member, stands): (&Member, String)| format!("{} {stands}\n", member.target.label());
+    let line = |(member, stands): (&Member, String)| format!("{} {stands}\n", member.label());
     let lines: Vec<String> = entity.standing().into_iter().map(line).collect();
     ResponseTemplate::new(Code::DELETED)
         .with_format(ContentFormat::TEXT_PLAIN)
@@ -311,7 +313,7 @@ fn not_joined(members: &[Member]) -> Refusal {
     let mut code = Code::CONFLICT;
     let (mut failed, mut joined) = (Vec::new(), Vec::new());
     for member in members {
-        let label = member.target.label();
+        let label = member.label();
         match member.membership.as_ref().map(|membership| membership.state()) {
             Some(State::Failed(reason)) => {
                 if reason.code() == Code::GATEWAY_TIMEOUT {

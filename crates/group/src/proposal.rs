@@ -9,7 +9,7 @@ use lowmesh_coap::resource::content_format;
 use lowmesh_wire::coap::uri::{Host, Scheme, Uri};
 use lowmesh_wire::coap::{Code, Message, OptionNumber};
 
-use crate::entity::{Entities, Entity};
+use crate::entity::{Entities, Entity, Member};
 use crate::hops;
 use crate::params::WRITE_MAX;
 use crate::prefix::{self, Prefix};
@@ -19,7 +19,7 @@ use crate::query::{Content, overrides};
 use crate::refusal::Refusal;
 use crate::reply::not_found;
 use crate::route::selection;
-use crate::target::{Authority, Target};
+use crate::target::{Authority, Entry, Target};
 
 /// What happens once all members are valid.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub(crate) enum Goal {
 pub(crate) struct Proposal {
     pub(crate) goal: Goal,
     pub(crate) profile: Profile,
-    pub(crate) targets: Vec<Target>,
+    pub(crate) members: Vec<Entry>,
     /// Whether members may be silent when they are checked.
     pub(crate) allows_missing: bool,
 }
@@ -49,7 +49,7 @@ impl Proposal {
         let mut all = fields(content_format(&message.options), &message.payload)?;
         all.extend(query(&message.options)?);
         let mut draft = draft(authorities, all, Use::Creation)?;
-        let Some(targets) = draft.members.take() else {
+        let Some(members) = draft.members.take() else {
             return Err(Refusal::field("er: the list of the URIs of members is missing"));
         };
         let name = match draft.name.take() {
@@ -64,9 +64,9 @@ impl Proposal {
         };
         entities.check_room(client)?;
         let profile = draft.over(&Profile::default());
-        draft.check(&profile, targets.len())?;
+        draft.check(&profile, members.len())?;
         let allows_missing = draft.allows_missing(&profile)?;
-        Ok(Self { goal: Goal::Create { name }, profile, targets, allows_missing })
+        Ok(Self { goal: Goal::Create { name }, profile, members, allows_missing })
     }
     /// An entity after a PUT or iPATCH request of its profile. PUT sets what it does not name to the default.
     pub(crate) fn update(
@@ -81,23 +81,28 @@ impl Proposal {
             Code::IPATCH => entity.profile.clone(),
             _ => Profile { communication, scope, ..Profile::default() },
         };
-        let current = || entity.members.iter().map(|one| one.target.clone()).collect();
-        let targets = draft.members.take().unwrap_or_else(current);
+        let current = || entity.members.iter().map(Member::entry).collect();
+        let members = draft.members.take().unwrap_or_else(current);
         let profile = draft.over(&old);
-        draft.check(&profile, targets.len())?;
+        draft.check(&profile, members.len())?;
         let allows_missing = draft.allows_missing(&profile)?;
-        Ok(Self { goal: Goal::Update { entity: id }, profile, targets, allows_missing })
+        Ok(Self { goal: Goal::Update { entity: id }, profile, members, allows_missing })
     }
-    /// Whether the entity has exactly these members now.
+    /// Whether the entity has exactly these members now, whatever their names.
     pub(crate) fn keeps_members(&self, entity: &Entity) -> bool {
-        self.targets.iter().eq(entity.members.iter().map(|one| &one.target))
+        let now = entity.members.iter().map(|one| &one.target);
+        self.members.iter().map(|one| &one.target).eq(now)
+    }
+    fn targets(&self) -> Vec<Target> {
+        self.members.iter().map(|member| member.target.clone()).collect()
     }
     /// Checks what needs no request to a member.
     pub(crate) fn check(&self, entities: &Entities, allowed: &[Prefix]) -> Result<(), Refusal> {
-        prefix::check(allowed, &self.targets)?;
-        check_paths(&self.profile, &self.targets)?;
+        let targets = self.targets();
+        prefix::check(allowed, &targets)?;
+        check_paths(&self.profile, &targets)?;
         self.check_nesting(entities)?;
-        for target in &self.targets {
+        for target in &targets {
             if let Target::Entity { query, .. } = target {
                 overrides(query)?;
             }
@@ -111,8 +116,8 @@ impl Proposal {
             Goal::Create { name } => name.as_str(),
             Goal::Update { entity } => &entities.get(*entity).ok_or_else(not_found)?.name,
         };
-        entities.check_leaving(name, self.targets.len())?;
-        entities.check_nesting(name, &self.targets)
+        entities.check_leaving(name, self.members.len())?;
+        entities.check_nesting(name, &self.targets())
     }
 }
 
@@ -144,7 +149,7 @@ pub(crate) fn question(
     let hop_limit = hops::onward(&message.options)?;
     let mut content = Content { method: Code::GET, format: None, payload: Vec::new(), hop_limit };
     match message.code {
-        Code::FETCH => draft.members = Some(selection(entity, message)?),
+        Code::FETCH => draft.only = Some(selection(entity, message)?),
         Code::PUT | Code::POST => {
             check_length(&message.payload)?;
             content.method = message.code;

@@ -10,7 +10,7 @@
 
 mod requests;
 
-use alloc::collections::btree_map::Entry;
+use alloc::collections::btree_map;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString as _};
 use alloc::sync::Arc;
@@ -23,14 +23,14 @@ use lowmesh_wire::coap::{Code, Message};
 
 use crate::collector::{Outcome, Question, collect};
 use crate::dispatch::Dispatch;
-use crate::entity::{Entities, Entity};
+use crate::entity::{Entities, Entity, Member};
 use crate::gate::{Repair, Sample};
 use crate::outcome::{Answer, Reason, read};
 use crate::output::{Owner, RequestId};
-use crate::params::DEADLINE_MAX;
+use crate::params::{DEADLINE_MAX, ROOT};
 use crate::profile::{Draft, MessageType, Operation, Profile};
 use crate::refusal::Refusal;
-use crate::target::{Authority, Target};
+use crate::target::{Authority, Entry, Target};
 pub(crate) use requests::overrides;
 use requests::{ask, group_request, send};
 
@@ -88,6 +88,8 @@ enum Progress {
 #[derive(Debug)]
 struct Slot {
     member: u32,
+    /// What results call the member.
+    label: String,
     target: Target,
     progress: Progress,
 }
@@ -125,6 +127,8 @@ type Place = (u64, usize);
 struct Order {
     asker: Asker,
     entity: u64,
+    /// What the result above calls the entity; `None` at the top.
+    label: Option<String>,
     draft: Draft,
     start: Instant,
     /// How long answers of groups are taken: as long as usual, or until a deadline that someone has chosen.
@@ -177,7 +181,7 @@ impl Queries {
         let asker = Asker::Client(request);
         let chosen = entities.get(entity).and_then(|entity| entity.profile.deadline);
         let wait = draft.deadline.or(chosen).unwrap_or(self.group_wait);
-        let mut orders = vec![Order { asker, entity, draft, start: now, wait }];
+        let mut orders = vec![Order { asker, entity, label: None, draft, start: now, wait }];
         // RFC 7252 s5.1: POST is not idempotent, so it reaches a member once, by whatever entities of the tree.
         let mut posted: Option<BTreeMap<String, Place>> =
             (!content.is_idempotent()).then(BTreeMap::new);
@@ -225,8 +229,8 @@ impl Queries {
                 continue;
             }
             match posted.entry(slot.target.to_string()) {
-                Entry::Vacant(entry) => _ = entry.insert((number, place)),
-                Entry::Occupied(first) => {
+                btree_map::Entry::Vacant(entry) => _ = entry.insert((number, place)),
+                btree_map::Entry::Occupied(first) => {
                     slot.progress = Progress::Same;
                     self.sames.entry(*first.get()).or_default().push((number, place));
                 }
@@ -250,7 +254,7 @@ impl Queries {
         now: Instant,
     ) -> Option<Finished> {
         let query = self.all.get_mut(&place.0)?;
-        let label = query.slots.get(place.1)?.target.label();
+        let label = query.slots.get(place.1)?.label.clone();
         let outcome = answer.and_then(|(message, sample)| read(&label, message, Some(sample.rtt)));
         self.conclude(place, outcome);
         self.finish(dispatch, place.0, now)
@@ -270,7 +274,7 @@ impl Queries {
         };
         let slot = query.slots.iter().position(is_from)?;
         let member = query.slots[slot].member;
-        let outcome = read(&query.slots[slot].target.label(), message, None);
+        let outcome = read(&query.slots[slot].label, message, None);
         let entity = query.entity;
         mark(entities, entity, member, true, now);
         self.conclude((number, slot), outcome);
@@ -384,7 +388,7 @@ impl Queries {
             }
             let query = self.remove(dispatch, number, now)?;
             let outcome = |slot: Slot| -> Outcome {
-                let label = slot.target.label();
+                let label = slot.label;
                 match slot.progress {
                     Progress::Done(outcome) => (label, outcome),
                     Progress::Unsent => (label, Err(Reason::NotAsked)),
@@ -448,28 +452,51 @@ pub(crate) struct Plan {
     /// The profile of the entity, with what the query replaces.
     pub(crate) profile: Profile,
     pub(crate) question: Question,
-    /// The members, each with its name in the entity.
-    pub(crate) members: Vec<(u32, Target)>,
+    /// The members that it asks.
+    pub(crate) members: Vec<Asked>,
 }
 
-/// The plan of a query.
-pub(crate) fn plan(entity: &Entity, draft: &Draft, writes: bool) -> Result<Plan, Refusal> {
+/// A member that a query asks.
+pub(crate) struct Asked {
+    /// Its number in the entity.
+    pub(crate) member: u32,
+    /// What results call it.
+    pub(crate) label: String,
+    pub(crate) target: Target,
+}
+
+/// The plan of a query. `above` is what the result above calls the entity, if one contains it: names that the entity gives to
+/// its members follow it there, because two entities may give the same one.
+pub(crate) fn plan(
+    entity: &Entity,
+    above: Option<&str>,
+    draft: &Draft,
+    writes: bool,
+) -> Result<Plan, Refusal> {
     let profile = draft.over(&entity.profile);
-    let mut members = Vec::new();
-    for member in &entity.members {
-        if draft.members.as_ref().is_none_or(|only| only.contains(&member.target)) {
-            members.push((member.id, member.target.clone()));
+    let entries: Vec<Entry> = entity.members.iter().map(Member::entry).collect();
+    for choice in draft.only.iter().flatten() {
+        if !entries.iter().any(|entry| choice.is(entry)) {
+            let detail = alloc::format!("er: {choice} is not a member of {:?}", entity.name);
+            return Err(Refusal::new(Code::NOT_FOUND, "unknown member", detail));
         }
     }
-    for target in draft.members.iter().flatten() {
-        if !members.iter().any(|(_, member)| member == target) {
-            let detail = alloc::format!("er: {target} is not a member of {:?}", entity.name);
-            return Err(Refusal::new(Code::NOT_FOUND, "unknown member", detail));
+    let mut members = Vec::new();
+    for (member, entry) in entity.members.iter().zip(entries) {
+        let is_chosen =
+            draft.only.as_ref().is_none_or(|only| only.iter().any(|choice| choice.is(&entry)));
+        if is_chosen {
+            let label = match (above, &entry.name) {
+                (Some(above), Some(name)) => alloc::format!("{above}/{name}"),
+                _ => entry.label(),
+            };
+            members.push(Asked { member: member.id, label, target: entry.target });
         }
     }
     draft.check(&profile, members.len())?;
     let question = Question {
         name: entity.name.clone(),
+        label: above.map_or_else(|| alloc::format!("{ROOT}/{}", entity.name), String::from),
         operation: profile.operations[0],
         replies: profile.replies.map_or(1, usize::from),
         writes,
@@ -484,9 +511,15 @@ fn prepare(
     content: Arc<Content>,
     now: Instant,
 ) -> Result<(Query, Profile), Refusal> {
-    let Order { asker, draft, entity: id, start, wait } = order;
-    let Plan { profile, question, members } = plan(entity, &draft, content.writes())?;
-    let slot = |(member, target)| Slot { member, target, progress: Progress::Waiting };
+    let Order { asker, draft, entity: id, label, start, wait } = order;
+    let Plan { profile, question, members } =
+        plan(entity, label.as_deref(), &draft, content.writes())?;
+    let slot = |Asked { member, label, target }| Slot {
+        member,
+        label,
+        target,
+        progress: Progress::Waiting,
+    };
     let slots: Vec<Slot> = members.into_iter().map(slot).collect();
     // Every member is written to, however many must have done it.
     let enough = profile.replies.map(usize::from).filter(|_| !question.writes);

@@ -63,7 +63,10 @@ pub(crate) fn profile_response(
 pub(crate) fn members_as_links(entity: &Entity) -> ResponseTemplate {
     let mut writer = lowmesh_wire::link_format::Writer::new();
     for member in &entity.members {
-        writer.link(&alloc::string::ToString::to_string(&member.target));
+        let link = writer.link(&alloc::string::ToString::to_string(&member.target));
+        if let Some(name) = &member.name {
+            link.quoted("name", name);
+        }
     }
     ResponseTemplate::new(Code::CONTENT)
         .with_format(ContentFormat::LINK_FORMAT)
@@ -78,7 +81,7 @@ pub(crate) fn standing(
     let line = |(member, stands): (&Member, String)| {
         let health = member.authority().and_then(|node| health(&node));
         let health = health.map(|health| alloc::format!("; {health}")).unwrap_or_default();
-        alloc::format!("{} {stands}{health}\n", member.target)
+        alloc::format!("{} {stands}{health}\n", member.entry())
     };
     let lines: Vec<String> = entity.standing().into_iter().map(line).collect();
     ResponseTemplate::new(Code::CONTENT)

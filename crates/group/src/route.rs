@@ -13,7 +13,7 @@ use crate::entity::{Entity, Member};
 use crate::params::{MEMBERS_MAX, ROOT};
 use crate::profile::Communication;
 use crate::refusal::Refusal;
-use crate::target::Target;
+use crate::target::Choice;
 
 /// A resource of the manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ pub(crate) fn link(entity: &Entity) -> String {
 }
 
 /// The members that a FETCH asks for: names in SenML, or links (RFC 8132 s2, RFC 8790 s4).
-pub(crate) fn selection(entity: &Entity, message: &Message) -> Result<Vec<Target>, Refusal> {
+pub(crate) fn selection(entity: &Entity, message: &Message) -> Result<Vec<Choice>, Refusal> {
     let bad = |detail: String| Refusal::new(Code::BAD_REQUEST, "malformed selection", detail);
     let names: Vec<String> = match content_format(&message.options) {
         Some(ContentFormat::SENML_JSON | SENML_ETCH_JSON) => {
@@ -126,9 +126,9 @@ pub(crate) fn selection(entity: &Entity, message: &Message) -> Result<Vec<Target
     }
     let member = |name: &String| {
         let is_named =
-            |member: &&Member| member.target.label() == *name || member.target.to_string() == *name;
+            |member: &&Member| member.label() == *name || member.target.to_string() == *name;
         let member = entity.members.iter().find(is_named);
-        member.map(|member| member.target.clone()).ok_or_else(|| {
+        member.map(|member| Choice::Target(member.target.clone())).ok_or_else(|| {
             let detail = alloc::format!("{name:?} is not a member of {:?}", entity.name);
             Refusal::new(Code::NOT_FOUND, "unknown member", detail)
         })

@@ -18,10 +18,11 @@ use minicbor::{Decoder, Encoder, decode};
 use crate::address::{Block, Numbers};
 use crate::entity::{Entities, Entity, Member, Phase};
 use crate::membership::Membership;
+use crate::name::is_name;
 use crate::params::{DEADLINE_MAX, DELAY_MAX, MEMBERS_MAX, REQUESTS_A_QUERY_MAX};
-use crate::profile::{Communication, MessageType, Operation, Profile, is_name};
+use crate::profile::{Communication, MessageType, Operation, Profile};
 use crate::proposal::check_paths;
-use crate::target::Target;
+use crate::target::{Entry, Target};
 
 /// One change: a new value for a key, or its removal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -172,11 +173,11 @@ fn emit(entity: &Entity) -> Vec<u8> {
         encoder.u16(entity.group.unwrap_or(0))?;
         encoder.array(entity.members.len() as u64)?;
         for member in &entity.members {
-            encoder.str(&member.target.to_string())?;
+            encoder.str(&member.entry().to_string())?;
         }
         encoder.array((entity.arriving.len() + entity.former.len()) as u64)?;
         for member in entity.arriving.iter().chain(&entity.former) {
-            encoder.str(&member.target.to_string())?;
+            encoder.str(&member.entry().to_string())?;
         }
         encoder.str(&entity.owner.map(|owner| owner.to_string()).unwrap_or_default())?;
         encoder.u64(profile.deadline.map_or(0, Duration::as_millis))?;
@@ -213,11 +214,11 @@ fn parse(name: &str, bytes: &[u8], due: Instant) -> Result<Entity, decode::Error
     let phase = if live { Phase::Live } else { Phase::Removing };
     let mut entity = Entity::new(name.to_string(), profile, phase, group);
     let stored = group.map(|_| Membership::stored(due));
-    let members = targets(&mut decoder)?;
+    let members = entries(&mut decoder)?;
     entity.members = entity.enlist(members, stored.as_ref());
-    let mut former = targets(&mut decoder)?;
+    let mut former = entries(&mut decoder)?;
     // A request to leave would end the membership of a member on the same node.
-    former.retain(|target| !entity.members.iter().any(|member| member.stands_for(target)));
+    former.retain(|one| !entity.members.iter().any(|member| member.stands_for(&one.target)));
     entity.former = entity.enlist(former, stored.as_ref());
     for member in &mut entity.former {
         if let Some(membership) = member.membership.as_deref_mut() {
@@ -243,9 +244,9 @@ fn texts(decoder: &mut Decoder<'_>) -> Result<Vec<String>, decode::Error> {
     decoder.array_iter::<&str>()?.map(|text| text.map(String::from)).collect()
 }
 
-fn targets(decoder: &mut Decoder<'_>) -> Result<Vec<Target>, decode::Error> {
-    let target = |text: String| Target::parse(&text, &[]).map_err(|_| decode::Error::message("er"));
-    texts(decoder)?.into_iter().map(target).collect()
+fn entries(decoder: &mut Decoder<'_>) -> Result<Vec<Entry>, decode::Error> {
+    let entry = |text: String| Entry::parse(&text, &[]).map_err(|_| decode::Error::message("er"));
+    texts(decoder)?.into_iter().map(entry).collect()
 }
 
 #[cfg(test)]
@@ -281,6 +282,14 @@ mod tests {
         let place = wrong.len() - 2;
         wrong[place] = b'x';
         assert!(parsed(&wrong).is_err());
+    }
+
+    #[test]
+    fn a_record_keeps_the_names_of_members() {
+        let mut entity = parse("room", &record(None), Instant::ZERO).expect("our own");
+        entity.members[0].name = Some("desk".into());
+        let again = parse("room", &emit(&entity), Instant::ZERO).expect("our own");
+        assert_eq!(again.members[0].entry(), entity.members[0].entry());
     }
 
     #[test]

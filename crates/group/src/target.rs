@@ -9,6 +9,7 @@ use lowmesh_coap::RequestTemplate;
 use lowmesh_wire::coap::Code;
 use lowmesh_wire::coap::uri::{Host, Scheme, Uri};
 
+use crate::name::is_member_name;
 use crate::params::{ANSWER_MAX, ROOT};
 
 /// Stands for this manager where a URI needs an authority.
@@ -210,6 +211,83 @@ impl fmt::Display for Target {
     }
 }
 
+/// A member as a profile writes it: a URI, or `NAME=URI` if the entity gives it a name for results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The name in results.
+    pub name: Option<String>,
+    /// The resource or entity.
+    pub target: Target,
+}
+
+impl Entry {
+    /// Reads `NAME=URI` or a URI. What has `=` only behind a scheme or a path is a URI.
+    pub fn parse(text: &str, own: &[Authority]) -> Result<Self, String> {
+        let Some((name, uri)) = text.split_once('=').filter(|(name, _)| !name.contains([':', '/']))
+        else {
+            return Ok(Target::parse(text, own)?.into());
+        };
+        if !is_member_name(name) {
+            let allowed =
+                "1 to 32 letters, digits, - and _, of which the first is a letter or digit";
+            return Err(format!("{name:?} is not the name of a member: {allowed}"));
+        }
+        Ok(Self { name: Some(name.to_string()), target: Target::parse(uri, own)? })
+    }
+    /// What results call it: its name, or the label of its target.
+    pub fn label(&self) -> String {
+        self.name.clone().unwrap_or_else(|| self.target.label())
+    }
+}
+
+impl From<Target> for Entry {
+    fn from(target: Target) -> Self {
+        Self { name: None, target }
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.name.iter().try_for_each(|name| write!(f, "{name}="))?;
+        self.target.fmt(f)
+    }
+}
+
+/// A member out of those of an entity, as a query writes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// Its name in results.
+    Label(String),
+    /// Its URI.
+    Target(Target),
+}
+
+impl Choice {
+    /// Reads the name of a member, or its URI, with its name before it or not.
+    pub fn parse(text: &str, own: &[Authority]) -> Result<Self, String> {
+        if is_member_name(text) {
+            return Ok(Self::Label(text.to_string()));
+        }
+        Entry::parse(text, own).map(|entry| Self::Target(entry.target))
+    }
+    /// Whether it is this member.
+    pub(crate) fn is(&self, entry: &Entry) -> bool {
+        match self {
+            Self::Label(label) => *label == entry.label(),
+            Self::Target(target) => *target == entry.target,
+        }
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Label(label) => f.write_str(label),
+            Self::Target(target) => target.fmt(f),
+        }
+    }
+}
+
 /// A URI in the one form in which it is compared: RFC 7252 s6.3 and RFC 3986 s6.2.3 drop the default port, and a mapped
 /// address is the IPv4 address that it contains (RFC 4291 s2.5.5.2).
 fn normal(mut uri: Uri) -> Uri {
@@ -250,6 +328,26 @@ mod tests {
         assert_eq!(Target::parse(&odd.to_string(), &[]), Ok(odd));
         assert!(Target::parse("/f/room", &own()).is_err_and(|why| why.contains("/e/NAME")));
         assert!(Target::parse("coap://gateway.example/x", &own()).is_err());
+    }
+
+    #[test]
+    fn a_member_has_a_name_before_its_uri_or_none() {
+        let entry = |text: &str| Entry::parse(text, &own());
+        let desk = entry("desk=coap://[fd00::1]/t?a=1").expect("a name and a URI");
+        assert_eq!((desk.label().as_str(), desk.name.as_deref()), ("desk", Some("desk")));
+        assert_eq!(desk.to_string(), "desk=coap://[fd00::1]/t?a=1");
+        assert_eq!(entry(&desk.to_string()), Ok(desk.clone()));
+        let bare = entry("coap://[fd00::1]/t?a=1").expect("a URI");
+        assert_eq!((bare.name, &bare.target), (None, &desk.target));
+        assert_eq!(entry("hall=/e/room?eo=avg").expect("an entity").label(), "hall");
+        for text in ["=coap://h/t", "-a=coap://h/t", "a b=coap://h/t", "desk=lamp"] {
+            assert!(entry(text).is_err(), "{text}");
+        }
+        let choice = |text: &str| Choice::parse(text, &own()).expect(text);
+        for text in ["desk", "coap://[fd00::1]/t?a=1", "desk=coap://[fd00::1]/t?a=1"] {
+            assert!(choice(text).is(&desk), "{text}");
+        }
+        assert!(!choice("hall").is(&desk));
     }
 
     #[test]

@@ -43,7 +43,8 @@ impl Entity {
                     Some((state, health)) => (state, Some(health)),
                     None => (state.as_str(), None),
                 };
-                json!({"uri": uri, "state": state, "health": health})
+                let (name, uri) = parts(uri);
+                json!({"uri": uri, "name": name, "state": state, "health": health})
             };
             let mut object = self.profile.clone();
             object.remove("er");
@@ -87,6 +88,14 @@ pub fn members(text: &str) -> Vec<(String, String)> {
     text.lines().filter_map(member).collect()
 }
 
+/// The name of a member and its URI, in the notation of a profile: `NAME=URI`, or a URI.
+pub fn parts(member: &str) -> (Option<&str>, &str) {
+    match member.split_once('=') {
+        Some((name, uri)) if !name.contains([':', '/']) => (Some(name), uri),
+        _ => (None, member),
+    }
+}
+
 fn plain(key: &str, value: &Value) -> String {
     match value {
         Value::String(text) => text.replace(char::is_control, "\u{fffd}"),
@@ -105,17 +114,23 @@ mod tests {
         let profile =
             json!({"name": "room", "eo": ["avg", "lst"], "enr": "all", "delay": 100, "er": ["x"]});
         let Value::Object(profile) = profile else { panic!("an object") };
-        let members =
-            members("coap://[::1]/t joined; answered 3 s ago\n/e/hall failed(5.04 silent)\n");
+        let members = members(
+            "desk=coap://[::1]/t joined; answered 3 s ago\n/e/hall?eo=min failed(5.04 silent)\n",
+        );
         let (entity, mut text) = (Entity { profile, members }, Vec::new());
         entity.show(false, &mut text).expect("written");
         let expected = "name      room\nenr       all\neo        avg lst\ndelay     100 ms\n\
-            coap://[::1]/t  joined; answered 3 s ago\n/e/hall         failed(5.04 silent)\n";
+            desk=coap://[::1]/t  joined; answered 3 s ago\n/e/hall?eo=min       failed(5.04 silent)\n";
         assert_eq!(String::from_utf8(text).expect("text"), expected);
         let mut object = Vec::new();
         entity.show(true, &mut object).expect("written");
         let object: Value = serde_json::from_slice(&object).expect("JSON");
         assert_eq!(object["members"][1]["state"], "failed(5.04 silent)");
+        assert_eq!(
+            (&object["members"][0]["name"], &object["members"][1]["name"]),
+            (&json!("desk"), &json!(null))
+        );
+        assert_eq!(object["members"][0]["uri"], "coap://[::1]/t");
         assert_eq!(object["members"][0]["state"], "joined");
         assert_eq!(object["members"][0]["health"], "answered 3 s ago");
         assert_eq!(object.get("er"), None);

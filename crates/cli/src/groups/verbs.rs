@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::access::{self, Question, strange, text};
 use super::fields::{Fields, communications};
-use super::members::{Entity, members, profile, table};
+use super::members::{Entity, members, parts, profile, table};
 use super::outcome::Outcome;
 use crate::body::format;
 use crate::failure::Failure;
@@ -20,7 +20,7 @@ use crate::template::decoded;
 pub struct Create {
     /// Name of the entity: up to 32 letters, digits, - and _
     name: String,
-    /// Members: URIs of resources, or /e/NAME for another entity
+    /// Members: URIs of resources, or /e/NAME for another entity; NAME=URI gives one a name in results
     #[arg(value_name = "MEMBER", required = true)]
     members: Vec<String>,
     /// How the Entity Manager reaches members: one by one, or with one request to a group that they join
@@ -59,7 +59,7 @@ pub struct Show {
 pub struct Query {
     /// Name of the entity
     name: String,
-    /// Use only these members (repeatable)
+    /// Use only these members: names or URIs (repeatable)
     #[arg(long = "only", value_name = "MEMBER")]
     only: Vec<String>,
     /// Write to all members with PUT; %XX is one octet
@@ -82,10 +82,10 @@ pub struct Query {
 pub struct Update {
     /// Name of the entity
     name: String,
-    /// Member to add (repeatable)
+    /// Member to add: URI, or NAME=URI (repeatable)
     #[arg(long, value_name = "MEMBER")]
     add: Vec<String>,
-    /// Member to remove (repeatable)
+    /// Member to remove: its name or URI (repeatable)
     #[arg(long, value_name = "MEMBER")]
     remove: Vec<String>,
     /// Take members in that do not answer the check
@@ -204,7 +204,11 @@ fn changed(
     let now = profile.get("er").and_then(Value::as_array).ok_or_else(|| strange("no member"))?;
     let mut all: Vec<String> = now.iter().filter_map(Value::as_str).map(str::to_owned).collect();
     for member in &args.remove {
-        let place = all.iter().position(|one| one == member).ok_or_else(|| {
+        let is_it = |one: &String| {
+            let (name, uri) = parts(one);
+            one == member || uri == member || name == Some(member)
+        };
+        let place = all.iter().position(is_it).ok_or_else(|| {
             let hint = format!("`lowmesh groups show {}` lists the members", args.name);
             Failure::usage(format!("{member} is not a member of {}", args.name), &hint)
         })?;

@@ -5,7 +5,7 @@ use lowmesh_wire::problem_details::ProblemDetails;
 use lowmesh_wire::senml::parse_json;
 
 fn question(operation: Operation, replies: usize) -> Question {
-    Question { name: "room".into(), operation, replies, writes: false }
+    Question { name: "room".into(), label: "e/room".into(), operation, replies, writes: false }
 }
 
 fn number(label: &str, value: f64) -> Outcome {

@@ -181,8 +181,11 @@ fn cbor_map(decoder: &mut Decoder<'_>) -> Result<Vec<(String, Field)>, decode::E
 fn link_format(payload: &[u8]) -> Result<Vec<(String, Field)>, Refusal> {
     let text =
         core::str::from_utf8(payload).map_err(|_| Refusal::field("the payload is not UTF-8"))?;
-    let targets: Result<Vec<_>, _> =
-        links(text).map(|link| link.map(|link| link.target.to_string())).collect();
+    let member = |link: lowmesh_wire::link_format::Link<'_>| match link.attribute("name") {
+        Some(name) => format!("{name}={}", link.target),
+        None => link.target.to_string(),
+    };
+    let targets: Result<Vec<_>, _> = links(text).map(|link| link.map(member)).collect();
     let targets = targets.map_err(|error| Refusal::field(format!("{error}")))?;
     Ok(vec![("er".to_string(), Field::List(targets))])
 }

@@ -1,7 +1,7 @@
 //! Profiles: how an entity behaves (S002 s2.3.1), and how one query overrides that.
 //!
 //! ```text
-//!   er     members: URIs, or /e/NAME           enr    answers that suffice; all unless set
+//!   er     members: [NAME=]URI, or /e/NAME    enr    answers that suffice; all unless set
 //!   emt    con | non                           eo     operations, the first one is the default
 //!   ect    unicast | multicast                 delay  milliseconds between requests
 //! ```
@@ -17,9 +17,10 @@ use alloc::vec::Vec;
 
 use lowmesh_units::Duration;
 
-use crate::params::{DEADLINE_MAX, DELAY_MAX, MEMBERS_MAX, NAME_LEN_MAX, SCOPE_DEFAULT};
+use crate::name::is_name;
+use crate::params::{DEADLINE_MAX, DELAY_MAX, MEMBERS_MAX, SCOPE_DEFAULT};
 use crate::refusal::Refusal;
-use crate::target::{Authority, Target};
+use crate::target::{Authority, Choice, Entry};
 use document::Field;
 
 /// Type of the messages to members (`emt`).
@@ -143,8 +144,10 @@ enum Replies {
 pub struct Draft {
     /// The name of a new entity.
     pub name: Option<String>,
-    /// `er`.
-    pub members: Option<Vec<Target>>,
+    /// `er` of a profile.
+    pub members: Option<Vec<Entry>>,
+    /// `er` of a query: the members that it asks.
+    pub only: Option<Vec<Choice>>,
     message_type: Option<MessageType>,
     communication: Option<Communication>,
     replies: Option<Replies>,
@@ -179,6 +182,7 @@ impl Draft {
         let refuse = |allowed: &str| Refusal::field(format!("{key}: {field} is not {allowed}"));
         let twice = match key {
             "name" | "ect" | "scope" if use_ == Use::Creation => self.set_fixed(key, field)?,
+            "er" if use_ == Use::Query => self.only.replace(choices(field, own)?).is_some(),
             "er" => self.members.replace(members(field, own)?).is_some(),
             "emt" => {
                 let value = field.text().and_then(MessageType::from_name);
@@ -315,26 +319,49 @@ impl Draft {
     }
 }
 
-fn members(field: &Field, own: &[Authority]) -> Result<Vec<Target>, Refusal> {
+/// The texts of `er`.
+fn listed(field: &Field) -> Result<Vec<&str>, Refusal> {
     let Some(texts) = field.texts() else {
         return Err(Refusal::field(format!("er: {field} is not a list of URIs")));
     };
-    if texts.is_empty() || texts.len() > MEMBERS_MAX {
-        let count = texts.len();
-        return Err(Refusal::field(format!(
-            "er: there are {count} members; 1 to {MEMBERS_MAX} are allowed"
-        )));
+    let count = texts.len();
+    if (1..=MEMBERS_MAX).contains(&count) {
+        return Ok(texts);
     }
-    let mut members: Vec<Target> = Vec::with_capacity(texts.len());
-    for text in texts {
-        let target =
-            Target::parse(text, own).map_err(|why| Refusal::field(format!("er: {why}")))?;
-        if members.contains(&target) {
+    Err(Refusal::field(format!("er: there are {count} members; 1 to {MEMBERS_MAX} are allowed")))
+}
+
+/// The members of a profile. Each has a name of its own in results.
+fn members(field: &Field, own: &[Authority]) -> Result<Vec<Entry>, Refusal> {
+    let mut members: Vec<Entry> = Vec::new();
+    for text in listed(field)? {
+        let entry = Entry::parse(text, own).map_err(|why| Refusal::field(format!("er: {why}")))?;
+        if members.iter().any(|one| one.target == entry.target) {
             return Err(Refusal::field(format!("er: {text:?} occurs twice")));
         }
-        members.push(target);
+        let label = entry.label();
+        if let Some(one) = members.iter().find(|one| one.label() == label) {
+            return Err(Refusal::field(format!(
+                "er: results would call {one} and {entry} {label:?}: give one a name, NAME=URI"
+            )));
+        }
+        members.push(entry);
     }
     Ok(members)
+}
+
+/// The members that a query chooses.
+fn choices(field: &Field, own: &[Authority]) -> Result<Vec<Choice>, Refusal> {
+    let mut choices: Vec<Choice> = Vec::new();
+    for text in listed(field)? {
+        let choice =
+            Choice::parse(text, own).map_err(|why| Refusal::field(format!("er: {why}")))?;
+        if choices.contains(&choice) {
+            return Err(Refusal::field(format!("er: {text:?} occurs twice")));
+        }
+        choices.push(choice);
+    }
+    Ok(choices)
 }
 
 fn operations(field: &Field) -> Option<Vec<Operation>> {
@@ -348,12 +375,6 @@ fn operations(field: &Field) -> Option<Vec<Operation>> {
         operations.push(operation);
     }
     (!operations.is_empty()).then_some(operations)
-}
-
-/// Letters, digits, `-` and `_`: what needs no encoding in a URI, and is allowed in SenML.
-pub(crate) fn is_name(name: &str) -> bool {
-    let allowed = |octet: u8| octet.is_ascii_alphanumeric() || b"-_".contains(&octet);
-    (1..=NAME_LEN_MAX).contains(&name.len()) && name.bytes().all(allowed)
 }
 
 fn unknown(key: &str, use_: Use) -> Refusal {

@@ -67,7 +67,7 @@ fn a_query_overrides_all_but_the_communication_type() {
     };
     let over = query("emt=non&enr=1&eo=max&delay=20&er=coap://a/t&er=coap://b/t&deadline=500");
     let over = over.expect("all allowed");
-    assert_eq!(over.members.as_ref().map(Vec::len), Some(2));
+    assert_eq!(over.only.as_ref().map(Vec::len), Some(2));
     let profile = over.over(&Profile::default());
     assert_eq!(profile.message_type, MessageType::NonConfirmable);
     assert_eq!((profile.replies, profile.delay.as_millis()), (Some(1), 20));

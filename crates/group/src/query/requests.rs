@@ -64,8 +64,8 @@ pub(super) fn send(
                 let mut draft = overrides(arguments).unwrap_or_default();
                 let most = query.deadline.since(start).min(DEADLINE_MAX);
                 draft.deadline = Some(draft.deadline.map_or(most, |own| own.min(most)));
-                let wait = query.wait;
-                orders.push(Order { asker, entity, draft, start, wait });
+                let (wait, label) = (query.wait, Some(slot.label.clone()));
+                orders.push(Order { asker, entity, label, draft, start, wait });
             }
             Some((None, _)) => {
                 let reason = Reason::Refused { code: Code::NOT_FOUND, detail: String::new() };

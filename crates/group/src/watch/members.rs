@@ -1,6 +1,7 @@
 //! The members of one watch: what each has answered, and when it is asked again.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use lowmesh_coap::observe::REGISTER;
@@ -16,7 +17,7 @@ use crate::outcome::{Answer, MAX_AGE_DEFAULT_S, Reason};
 use crate::output::Owner;
 use crate::params::{POLL_MAX, POLL_MIN, WATCH_LEEWAY};
 use crate::profile::{Draft, MessageType, Operation, Profile};
-use crate::query::{counts, plan};
+use crate::query::{Asked, counts, plan};
 use crate::refusal::Refusal;
 use crate::target::{Authority, Target, request};
 
@@ -28,6 +29,8 @@ pub(super) enum Asker {
 
 #[derive(Debug)]
 pub(super) struct Slot {
+    /// What results call the member.
+    pub(super) label: String,
     pub(super) target: Target,
     /// The request to the member, also while it brings notifications.
     pub(super) asked: Option<u64>,
@@ -60,6 +63,8 @@ pub(super) struct RequestSettings {
 pub(super) struct Order {
     pub(super) asker: Asker,
     pub(super) entity: u64,
+    /// What the result above calls the entity; `None` at the top.
+    pub(super) label: Option<String>,
     pub(super) draft: Draft,
     pub(super) hop_limit: u32,
 }
@@ -80,7 +85,7 @@ impl Watch {
     /// Makes the result of what the members have answered.
     pub(super) fn collect(&mut self) {
         let outcome =
-            |slot: &Slot| -> Option<Outcome> { Some((slot.target.label(), slot.latest.clone()?)) };
+            |slot: &Slot| -> Option<Outcome> { Some((slot.label.clone(), slot.latest.clone()?)) };
         let outcomes = self.slots.iter().filter_map(outcome).collect();
         self.result = Some(collect(&self.question, outcomes));
     }
@@ -88,8 +93,8 @@ impl Watch {
 
 /// The watch of an order, with the profile that it runs with.
 pub(super) fn open(entity: &Entity, order: Order) -> Result<(Watch, Profile), (Asker, Refusal)> {
-    let Order { asker, draft, hop_limit, .. } = order;
-    let plan = match plan(entity, &draft, false) {
+    let Order { asker, label, draft, hop_limit, .. } = order;
+    let plan = match plan(entity, label.as_deref(), &draft, false) {
         Ok(plan) => plan,
         Err(refusal) => return Err((asker, refusal)),
     };
@@ -99,7 +104,14 @@ pub(super) fn open(entity: &Entity, order: Order) -> Result<(Watch, Profile), (A
         let refusal = Refusal::field(alloc::format!("{name}: it needs eo=avg, min or max"));
         return Err((asker, refusal));
     }
-    let slot = |(_, target)| Slot { target, asked: None, below: None, latest: None, ask_at: None };
+    let slot = |Asked { label, target, .. }| Slot {
+        label,
+        target,
+        asked: None,
+        below: None,
+        latest: None,
+        ask_at: None,
+    };
     let watch = Watch {
         asker,
         enough: plan.profile.replies.map(usize::from),

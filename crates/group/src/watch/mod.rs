@@ -141,7 +141,7 @@ impl Watches {
             again: None,
         };
         let asker = Asker::Clients(Box::new(front));
-        let mut orders = vec![Order { asker, entity, draft, hop_limit }];
+        let mut orders = vec![Order { asker, entity, label: None, draft, hop_limit }];
         let (top, mut finished) = (self.serial + 1, Vec::new());
         while let Some(order) = orders.pop() {
             let Some(entity) = entities.get(order.entity) else { continue };
@@ -188,7 +188,8 @@ impl Watches {
             if let Some((entity, _)) = entities.live(name) {
                 let draft = overrides(query).unwrap_or_default();
                 let asker = Asker::Parent { watch: number, slot: place };
-                orders.push(Order { asker, entity, draft, hop_limit: settings.hop_limit });
+                let (label, hop_limit) = (Some(slot.label.clone()), settings.hop_limit);
+                orders.push(Order { asker, entity, label, draft, hop_limit });
             } else {
                 let reason = Reason::Refused { code: Code::NOT_FOUND, detail: String::new() };
                 slot.latest = Some(Err(reason));
@@ -204,7 +205,7 @@ impl Watches {
         now: Instant,
     ) -> Vec<Finished> {
         let Some(slot) = self.slot(place) else { return Vec::new() };
-        let label = slot.target.label();
+        let label = slot.label.clone();
         let asked = slot.asked;
         let observed = answer.as_ref().is_ok_and(|message| {
             message.options.get(OptionNumber::OBSERVE).is_some()
@@ -226,7 +227,7 @@ impl Watches {
         let Some(slot) = self.slot(place) else { return Vec::new() };
         let goes_on = message.code.class() == Class::Success;
         slot.ask_at = Some(now + if goes_on { renewal(message, true) } else { WATCH_RETRY });
-        let label = slot.target.label();
+        let label = slot.label.clone();
         if !goes_on {
             // RFC 7641 s4.2: an error ends the observation.
             slot.asked = None;

@@ -3,6 +3,7 @@
 mod answers;
 mod blocks;
 mod entities;
+mod names;
 mod observation;
 mod random;
 mod silence;
