@@ -90,6 +90,9 @@ fn above(output: exchange::Output<u16>) -> Output<u16> {
         }
         Below::Refused { from, message, code, why } => Output::Refused { from, message, code, why },
         Below::Fault { handle, fault } => Output::Fault { handle: of(handle), fault },
+        Below::Missed { handle, from, reason, fault } => {
+            Output::Missed { handle: of(handle), from, reason, fault }
+        }
         Below::Failed { handle, reason } => Output::Failed { handle: of(handle), reason },
         Below::Close { peer } => Output::Close { peer },
         Below::SessionOver { peer } => Output::SessionOver { peer },

@@ -253,7 +253,7 @@ impl From<Error> for Failure {
             Error::Unprotected { .. } => {
                 Self::Security { message: error.to_string(), hint: error.hint() }
             }
-            Error::NoWay { .. } | Error::Failed { .. } | Error::Fault { .. } => {
+            Error::NoWay { .. } | Error::Failed { .. } | Error::Fault { .. } | Error::Missed(_) => {
                 Self::no_answer(&error, error.hint())
             }
             Error::Ended { .. } => {

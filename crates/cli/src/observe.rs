@@ -102,10 +102,15 @@ async fn follow(
     states: &mut Observation,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
-    for shown in 0..left {
+    let mut shown = 0;
+    while shown < left {
         let state = match states.next().await {
             Some(Err(Error::Answer(answer))) => {
                 return answer::show_one_of_many(&args.answer, &answer, out);
+            }
+            Some(Err(missed @ Error::Missed(_))) => {
+                say!("{missed}");
+                continue;
             }
             Some(state) => state?,
             None => {
@@ -120,6 +125,7 @@ async fn follow(
             }
         };
         answer::show_one_of_many(&args.answer, &state, out)?;
+        shown += 1;
     }
     Ok(())
 }

@@ -227,6 +227,17 @@ pub enum Output<P, X, H> {
         /// Copies after the first.
         retransmissions: u8,
     },
+    /// The rest of a notification has not come. The observation goes on, and the host asks for the state afresh.
+    Missed {
+        /// The name of the observation.
+        handle: H,
+        /// The peer that is observed.
+        from: P,
+        /// Why the request for a later block has failed.
+        reason: DropReason,
+        /// What was wrong with the answer to it.
+        fault: Option<Fault>,
+    },
     /// A request is over as it was meant to be, and no response is outstanding: the wait for a
     /// group has passed, No-Response was obeyed, or an observation ended that had not begun.
     Over {

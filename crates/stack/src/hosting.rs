@@ -206,11 +206,13 @@ impl Hosting {
                 applications.on_over(handle);
                 None
             }
-            // An empty acknowledgement says that the response comes later, which then ends the transaction; what came
-            // to nothing is counted in the endpoint. A node has no pings of CoAP, and the ends of connections are orders.
+            // An empty acknowledgement says that the response comes later, which then ends the transaction; a state that is
+            // missed comes afresh; what came to nothing is counted in the endpoint. A node has no pings of CoAP, and the ends
+            // of connections are orders.
             CoapOutput::Acknowledged { .. }
             | CoapOutput::Discarded { .. }
             | CoapOutput::Fault { .. }
+            | CoapOutput::Missed { .. }
             | CoapOutput::Refused { .. }
             | CoapOutput::Pong { .. }
             | CoapOutput::SessionOver { .. }

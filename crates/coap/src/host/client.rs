@@ -28,6 +28,8 @@ enum Role {
     Deregistration,
     /// The rest of a notification.
     Notification,
+    /// The whole state, after the rest of a notification has not come.
+    Afresh,
     /// The rest of a group member's answer.
     Member,
     /// No transfer: a ping.
@@ -301,14 +303,14 @@ impl<P: PeerAddress> Client<P> {
             Progress::Ask => match self.send_next(layer, inner, now) {
                 Ok(()) => {}
                 Err(Rejected::TooLong { .. }) => {
-                    self.end(layer, inner, DropReason::TooLarge, Some(Fault::Narrow));
+                    self.end(layer, inner, (DropReason::TooLarge, Some(Fault::Narrow)), now);
                 }
-                Err(_) => self.end(layer, inner, DropReason::QueueFull, None),
+                Err(_) => self.end(layer, inner, (DropReason::QueueFull, None), now),
             },
             Progress::Done(message) => self.deliver(layer, inner, from, message, rtt, now),
             Progress::Failed(error) => {
                 let (reason, fault) = told(error);
-                self.end(layer, inner, reason, Some(fault));
+                self.end(layer, inner, (reason, Some(fault)), now);
             }
         }
     }
@@ -336,7 +338,7 @@ impl<P: PeerAddress> Client<P> {
         let Ask { name: handle, role, retransmissions, started, .. } = ask;
         let rtt = rtt.max(now.since(started.unwrap_or(now)));
         layer.outbox.push(match role {
-            Role::Notification => Output::Notification { handle, from, message },
+            Role::Notification | Role::Afresh => Output::Notification { handle, from, message },
             Role::Member | Role::Group(_) => Output::GroupResponse { handle, from, message, rtt },
             Role::Request | Role::Deregistration | Role::Plain => {
                 Output::Response { handle, from, message, rtt, retransmissions }
@@ -358,7 +360,7 @@ impl<P: PeerAddress> Client<P> {
         let transfer = ask.plain.map(|plain| Transfer::new(plain, limits, &tag));
         self.asks.insert(inner, Ask { transfer, plain: None, ..ask });
         if self.send_next(layer, inner, now).is_err() {
-            self.end(layer, inner, DropReason::QueueFull, None);
+            self.end(layer, inner, (DropReason::QueueFull, None), now);
         }
     }
 
@@ -367,15 +369,22 @@ impl<P: PeerAddress> Client<P> {
         &mut self,
         layer: &mut ExchangeLayer<P, T>,
         inner: Name,
-        reason: DropReason,
-        fault: Option<Fault>,
+        (reason, fault): (DropReason, Option<Fault>),
+        now: Instant,
     ) {
-        let Some(Ask { name: handle, role, peer: from, .. }) = self.asks.remove(&inner) else {
+        let Some(Ask { name: handle, role, peer: from, transfer, .. }) = self.asks.remove(&inner)
+        else {
             return;
         };
         match role {
-            // The observation goes on, and other members may still answer.
-            Role::Notification => {}
+            // The observation goes on. The server takes its state as told, so no other message would bring it.
+            Role::Notification | Role::Afresh => {
+                layer.outbox.push(Output::Missed { handle, from, reason, fault });
+                if let Some(transfer) = transfer.filter(|_| role == Role::Notification) {
+                    self.ask_afresh(layer, (from, handle), &transfer, now);
+                }
+            }
+            // Other members may still answer.
             Role::Member => {
                 layer.outbox.push(Output::Discarded { from, cause: Discard::Overloaded });
                 self.finish_group(layer, handle);
@@ -384,6 +393,28 @@ impl<P: PeerAddress> Client<P> {
                 layer.outbox.extend(fault.map(|fault| Output::Fault { handle, fault }));
                 layer.outbox.push(Output::Failed { handle, reason });
             }
+        }
+    }
+
+    /// Asks for the whole state of an observed resource, once for a notification.
+    fn ask_afresh<T: Transport<P>>(
+        &mut self,
+        layer: &mut ExchangeLayer<P, T>,
+        (peer, name): (P, Handle),
+        observation: &Transfer,
+        now: Instant,
+    ) {
+        let mut message = observation.whole_request().clone();
+        message.options.remove(OptionNumber::OBSERVE);
+        message.token = None;
+        let tag = (layer.serial as u32).to_be_bytes();
+        let transfer = Some(Transfer::new(message, transfer_limits(layer, peer), &tag));
+        let started = Some(now);
+        let ask = Ask { transfer, started, ..Ask::new(peer, name, Role::Afresh) };
+        let inner = self.open(layer, ask);
+        if self.send_next(layer, inner, now).is_err() {
+            // It was told already that the state is missing.
+            self.close(inner);
         }
     }
 
@@ -414,7 +445,9 @@ impl<P: PeerAddress> Client<P> {
         now: Instant,
     ) {
         let name = self.name(inner);
-        let is_older = |ask: &Ask<P>| ask.name == name && ask.role == role && ask.peer == from;
+        let is_state =
+            |one: Role| one == role || (one == Role::Afresh && role == Role::Notification);
+        let is_older = |ask: &Ask<P>| ask.name == name && is_state(ask.role) && ask.peer == from;
         let older = self.asks.iter().find(|(_, ask)| is_older(ask));
         if let Some(handle) = older.map(|(inner, _)| *inner) {
             self.asks.remove(&handle);
@@ -489,9 +522,10 @@ impl<P: PeerAddress> Client<P> {
         layer: &mut ExchangeLayer<P, T>,
         inner: Name,
         reason: DropReason,
+        now: Instant,
     ) {
         if self.asks.contains_key(&inner) {
-            self.end(layer, inner, reason, None);
+            self.end(layer, inner, (reason, None), now);
         } else if let Name::Application(handle) = inner {
             layer.outbox.push(Output::Failed { handle, reason });
         }

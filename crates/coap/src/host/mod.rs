@@ -258,8 +258,12 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
             exchange::Output::Over { handle } => client.on_over(layer, handle),
             exchange::Output::Failed { handle, reason } => {
                 if !server.notifier.on_failed(layer, handle, reason, now) {
-                    client.on_failed(layer, handle, reason);
+                    client.on_failed(layer, handle, reason, now);
                 }
+            }
+            exchange::Output::Missed { handle, from, reason, fault } => {
+                let handle = client.name(handle);
+                layer.outbox.push(Output::Missed { handle, from, reason, fault });
             }
             exchange::Output::Refused { from, message, code, why } => {
                 layer.outbox.push(Output::Refused { from, message, code, why });

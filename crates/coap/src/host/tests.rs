@@ -58,12 +58,14 @@ struct Pair {
     now: Instant,
     /// Requests that the server's application has had.
     asked: usize,
+    /// How long its answers are fresh, seconds.
+    max_age_s: Option<u32>,
 }
 
 fn pair(limits: HostLimits, body: Vec<u8>) -> Pair {
     let client = host(1, TRUSTING);
     let (server, sizes) = (host(2, limits), BTreeMap::new());
-    Pair { client, server, body, sizes, now: T0, asked: 0 }
+    Pair { client, server, body, sizes, now: T0, asked: 0, max_age_s: None }
 }
 
 impl Pair {
@@ -105,6 +107,9 @@ impl Pair {
         };
         if message.options.get(OptionNumber::OBSERVE).is_some() {
             response.options.insert_uint(OptionNumber::OBSERVE, 0);
+        }
+        if let Some(seconds) = self.max_age_s {
+            response.options.insert_uint(OptionNumber::MAX_AGE, seconds);
         }
         let input = Input::Respond { exchange, response, handle: Handle::NONE };
         self.server.handle(self.now, input).expect("acceptable");
@@ -228,6 +233,53 @@ fn a_cancelled_observation_ends_at_the_next_notification() {
     let heard = pair.settle();
     assert!(matches!(heard[..], [Output::Discarded { .. }]), "{heard:?}");
     assert_eq!(pair.server.observers(), 0);
+}
+
+#[test]
+fn a_state_whose_rest_does_not_come_is_told_and_asked_for_afresh() {
+    let mut pair = pair(TRUSTING, body(3));
+    // Nothing else brings a state soon: the client would register again after Max-Age (RFC 7641 s3.3.1).
+    pair.max_age_s = Some(3600);
+    pair.ask(observe("/large"));
+    pair.body = body(3000);
+    pair.now += Duration::from_secs(5);
+    pair.server.changed("/large", pair.now);
+    // The first block arrives, and nothing of the others.
+    let mut outputs = Vec::new();
+    while let Some(output) = pair.server.poll_output() {
+        match output {
+            Output::Request { exchange, message, .. } => pair.serve(exchange, &message),
+            Output::Send { bytes, .. } => outputs.push(bytes),
+            _ => {}
+        }
+    }
+    let [first] = &outputs[..] else { panic!("{outputs:?}") };
+    let input = Input::Datagram { from: SERVER, bytes: first };
+    pair.client.handle(pair.now, input).expect("never fails");
+    let missed = loop {
+        match pair.client.poll_output() {
+            Some(Output::Missed { handle, from, reason, .. }) => break (handle, from, reason),
+            Some(_) => {}
+            None => {
+                pair.now = pair.client.next_deadline().expect("a retransmission");
+                pair.client.handle(pair.now, Input::Deadline).expect("never fails");
+            }
+        }
+    };
+    assert_eq!(missed, (Handle(7), SERVER, DropReason::GaveUp));
+    // The network is back before the server has anything new to tell.
+    let (since, mut heard) = (pair.now, pair.settle());
+    while heard.is_empty() {
+        pair.now = pair.client.next_deadline().expect("a request");
+        pair.client.handle(pair.now, Input::Deadline).expect("never fails");
+        heard = pair.settle();
+    }
+    assert_eq!(only_payload(&heard), ("notification", body(3000)));
+    assert!(
+        pair.now.since(since) < Duration::from_secs(5),
+        "{}",
+        pair.now.since(since).as_millis()
+    );
 }
 
 #[test]

@@ -135,6 +135,7 @@ impl World {
                 Output::Failed { .. }
                 | Output::Started { .. }
                 | Output::Acknowledged { .. }
+                | Output::Missed { .. }
                 | Output::Discarded { .. } => {}
                 Output::Notification { .. }
                 | Output::GroupResponse { .. }

@@ -189,6 +189,12 @@ impl<W: Transport> Conversation<W> {
                     route.fault = Some(fault);
                 }
             }
+            Output::Missed { handle, from, reason, fault } => {
+                // What was wrong with an answer may have come before.
+                let earlier = self.routes.get_mut(&handle).and_then(|route| route.fault.take());
+                let fault = fault.or(earlier);
+                self.pass_on(handle, Output::Missed { handle, from, reason, fault });
+            }
             Output::Failed { handle, reason } => {
                 if let Some(route) = self.routes.get_mut(&handle) {
                     let (peer, fault) = (route.peer, route.fault.take());

@@ -114,6 +114,9 @@ pub enum Error {
         /// What it did.
         fault: Fault,
     },
+    /// The rest of a notification has not come. The observation goes on, and the state is being asked for afresh.
+    #[error("a new state could not be read whole: {0}; it is asked for afresh")]
+    Missed(Box<Error>),
     /// The connection, the session or the socket is over.
     #[error("{peer}: {reason}")]
     Ended {
@@ -167,6 +170,7 @@ impl Error {
             Self::Unprotected { reason, .. } => unprotected(reason),
             Self::Failed { reason, peer } => failed(*peer, *reason).1,
             Self::Fault { fault, .. } => fault_hint(fault),
+            Self::Missed(cause) => cause.hint(),
             Self::Ended { .. } => "ask again",
             Self::Answer(_) => "the server has understood, and refuses",
         }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use lowmesh_coap::Output;
+
 use super::error::Error;
 use super::exchange::Exchange;
 use super::response::Response;
@@ -22,10 +24,30 @@ impl Observation {
     /// The next state, the first one at once; of those that came while nobody asked the oldest may be left out. `None`
     /// when the server has ended the observation, or has never begun it: then there was one state. May be dropped and
     /// called again at any time.
+    ///
+    /// [`Error::Missed`] is no end: blocks of a long state have not come, and the next item is the state that was asked for
+    /// afresh, or a later one.
     pub async fn next(&mut self) -> Option<Result<Response, Error>> {
-        match self.first.take() {
-            Some(first) => Some(Ok(first)),
-            None => self.exchange.answer().await.map(|answer| answer.and_then(Response::ok)),
+        if let Some(first) = self.first.take() {
+            return Some(Ok(first));
+        }
+        loop {
+            match self.exchange.next().await? {
+                Ok(Output::Missed { from, reason, fault, .. }) => {
+                    let peer = from.address;
+                    let cause = match fault {
+                        Some(fault) => Error::Fault { peer, fault },
+                        None => Error::Failed { peer, reason },
+                    };
+                    return Some(Err(Error::Missed(Box::new(cause))));
+                }
+                Ok(output) => {
+                    if let Some(response) = Response::of(output) {
+                        return Some(response.ok());
+                    }
+                }
+                Err(error) => return Some(Err(error)),
+            }
         }
     }
     /// Ends the observation at the server or the group, and waits a short time for the response.
