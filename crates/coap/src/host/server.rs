@@ -293,6 +293,12 @@ impl<P: PeerAddress> Server<P> {
         Ok(())
     }
 
+    /// Keeps what the application has answered to a request that gets a challenge instead. A challenge after the work
+    /// always needs this: the repetition must not do the work twice (RFC 9175 s2.3).
+    fn keep_for_repetition(&mut self, asked: &Asked<P>, whole: ResponseTemplate, now: Instant) {
+        let of = Repeatable { body: asked.body, changes: self.changes };
+        self.representations.keep_for_repetition((asked.peer, asked.key()), whole, of, now);
+    }
     /// The response to a request that is repeated with the Echo value it has brought: the application has made it already.
     fn kept_for(&mut self, asked: &Asked<P>, now: Instant) -> Option<ResponseTemplate> {
         let of = Repeatable { body: asked.body, changes: self.changes };
@@ -423,7 +429,10 @@ impl<P: PeerAddress> Server<P> {
         else {
             // An observer that proves its address takes the place of one that does not.
             if registry.is_full_for(asked.peer) && !is_proven(asked.peer) {
-                *response = self.challenge(layer, asked.peer, now);
+                let challenge = self.challenge(layer, asked.peer, now);
+                let mut whole = core::mem::replace(response, challenge);
+                whole.options.set_uint(OptionNumber::OBSERVE, REGISTER);
+                self.keep_for_repetition(asked, whole, now);
             }
             return None;
         };
@@ -486,8 +495,7 @@ impl<P: PeerAddress> Server<P> {
             if asked.agreed {
                 whole.options.set_uint(OptionNumber::OBSERVE, REGISTER);
             }
-            let of = Repeatable { body: asked.body, changes: self.changes };
-            self.representations.keep_for_repetition((peer, asked.key()), whole, of, now);
+            self.keep_for_repetition(asked, whole, now);
         }
         response
     }

@@ -76,6 +76,29 @@ fn a_repeated_registration_whose_state_a_challenge_has_replaced_registers() {
 }
 
 #[test]
+fn a_new_observer_that_a_full_table_challenges_asks_the_application_once() {
+    let mut server = host(2, CAREFUL);
+    server.set_observers_max(1);
+    let mut request = get(Kind::Confirmable, 1, "/t");
+    request.options.insert_uint(OptionNumber::OBSERVE, 0);
+    hear(&mut server, STRANGER + 1, &request, T0);
+    let exchange = asked(&mut server);
+    respond(&mut server, exchange, state(b"first"), T0);
+    assert!(answer(&mut server).options.get(OptionNumber::OBSERVE).is_some());
+    hear(&mut server, STRANGER, &request, T0);
+    let exchange = asked(&mut server);
+    respond(&mut server, exchange, state(b"second"), T0);
+    let first = answer(&mut server);
+    assert_eq!((first.code, server.observers()), (Code::UNAUTHORIZED, 1));
+    // Its proof gives it the place of the one that has none.
+    hear(&mut server, STRANGER, &repeated(&request, &first, 2), T0);
+    let second = answer(&mut server);
+    assert_eq!((second.code, &second.payload[..]), (Code::CONTENT, &b"second"[..]));
+    assert!(second.options.get(OptionNumber::OBSERVE).is_some());
+    assert_eq!(server.observers(), 1);
+}
+
+#[test]
 fn a_kept_response_answers_one_repetition_of_its_own_request_while_nothing_changes() {
     let mut fetch = get(Kind::Confirmable, 1, "/t");
     fetch.code = Code::FETCH;
