@@ -37,6 +37,17 @@ impl Refusal {
         }
         Self::busy("a later request needs the place of this one")
     }
+    /// The same of a request that has left. RFC 7252 s5.1: POST is not idempotent, and RFC 8132 s3 says it of PATCH; the target
+    /// may have done what it asks for. So nothing invites the client to repeat it.
+    pub(super) fn displaced_after(method: Code, proven: bool, target: &str) -> Self {
+        if matches!(method, Code::POST | Code::PATCH) {
+            let reason = format!(
+                "a later request needs the place of this one, which {target} may have carried out"
+            );
+            return Self::new(Code::GATEWAY_TIMEOUT, reason);
+        }
+        Self::displaced(proven)
+    }
     /// There is room for a client that has proven its address: it may return an Echo value (RFC 9175).
     pub(super) const fn unproven() -> Self {
         Self { code: Code::UNAUTHORIZED, reason: None }
@@ -146,4 +157,24 @@ pub(super) fn signed(response: Message) -> Message {
     }
     let payload = [PROXY_NAME.as_bytes(), b" ", &response.payload].concat();
     Message { payload, ..response }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_client_is_invited_to_repeat_what_the_target_may_have_done() {
+        let code = |method, proven| Refusal::displaced_after(method, proven, "h").response().code;
+        for method in [Code::POST, Code::PATCH] {
+            assert_eq!(
+                [false, true].map(|proven| code(method, proven)),
+                [Code::GATEWAY_TIMEOUT; 2]
+            );
+        }
+        for method in [Code::GET, Code::FETCH, Code::PUT, Code::DELETE, Code::IPATCH] {
+            assert_eq!(code(method, false), Code::UNAUTHORIZED);
+            assert_eq!(code(method, true), Code::SERVICE_UNAVAILABLE);
+        }
+    }
 }

@@ -47,8 +47,8 @@ pub(super) struct Begun {
     exchange: Exchange,
     first: Option<Item>,
     place: Option<Place>,
-    /// The address of its client is proven.
-    proven: bool,
+    /// What its client gets if another takes its place.
+    displaced: Refusal,
     /// After the exchange, so that the connection is dropped before its share.
     line: Option<Line>,
 }
@@ -173,7 +173,8 @@ impl Upstream {
         let late = || Refusal::busy(format!("requests before this one wait for {name}"));
         let (exchange, first) = waited.unwrap_or_else(|_| Err(late()))?;
         place.sent();
-        Ok(Begun { exchange, first, place: Some(place), proven: *proven, line })
+        let displaced = Refusal::displaced_after(asked.request.code, *proven, name);
+        Ok(Begun { exchange, first, place: Some(place), displaced, line })
     }
     /// How its sockets stand.
     pub(super) async fn reports(&self) -> Vec<Report> {
@@ -200,7 +201,7 @@ impl Begun {
                 biased;
                 item = self.exchange.next() => item,
                 () = lost(self.place.as_ref(), self.line.as_ref()) => {
-                    return Some(Err(Refusal::displaced(self.proven)));
+                    return Some(Err(self.displaced.clone()));
                 }
             }
         };
