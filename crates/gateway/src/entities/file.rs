@@ -523,4 +523,25 @@ mod tests {
         let error = read(&format!("{HEAD_BEFORE}\nentity/a xy\n{STEP}\n")).expect_err("no digits");
         assert_eq!(error, "line 2 is not a change, KEY HEX");
     }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_in_place_of_the_files_beside_it_change_nothing_that_they_lead_to() {
+        let folder = std::env::temp_dir().join(format!("lowmesh-links-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a temporary folder");
+        let (path, other, nowhere) =
+            (folder.join("state"), folder.join("other"), folder.join("nowhere"));
+        fs::write(&other, "its own").expect("a disk");
+        std::os::unix::fs::symlink(&other, beside(&path, "spare")).expect("a disk");
+        std::os::unix::fs::symlink(&nowhere, beside(&path, "bak")).expect("a disk");
+        let mut store = FileStore::open(&path).expect("free");
+        store.rewrite().expect("a disk");
+        assert!(store.has_room());
+        assert_eq!(fs::read_to_string(&other).expect("a disk"), "its own");
+        assert!(!nowhere.exists());
+        for name in ["spare", "bak"] {
+            assert!(beside(&path, name).symlink_metadata().expect("there").is_file(), "{name}");
+        }
+        fs::remove_dir_all(&folder).expect("ours");
+    }
 }

@@ -41,7 +41,9 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
     partial.push(format!(".partial-{}-{number}", std::process::id()));
     let partial = PathBuf::from(partial);
-    let mut file = fs::File::create(&partial).map_err(at(&partial))?;
+    // One that a killed process has left is removed; a new file follows no link.
+    let _none_left = fs::remove_file(&partial);
+    let mut file = fs::File::create_new(&partial).map_err(at(&partial))?;
     file.write_all(bytes).map_err(at(&partial))?;
     drop(file);
     fs::rename(&partial, path).map_err(at(path))

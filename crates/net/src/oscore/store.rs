@@ -125,8 +125,14 @@ fn fresh(path: &Path) -> io::Result<File> {
 /// Holds `PATH.lock` until the file is dropped.
 pub(super) fn lock(path: &Path) -> Result<File, StoreError> {
     let failed = |error| StoreError::File { path: path.to_owned(), error };
-    // What a link leads to keeps what it has.
-    let lock = File::options().write(true).create(true).truncate(false).open(beside(path, "lock"));
+    let name = beside(path, "lock");
+    // A new file follows no link, and what the link of an old one leads to keeps what it has.
+    let lock = match File::create_new(&name) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            File::options().write(true).open(&name)
+        }
+        lock => lock,
+    };
     let lock = lock.map_err(failed)?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),

@@ -420,5 +420,31 @@ mod tests {
         client.protect_request(&get()).expect("it is stored");
         assert_eq!(fs::read_to_string(&other).expect("a disk"), "its own");
         assert!(folder.0.join("client").symlink_metadata().expect("a disk").is_file());
+        // A lock that leads to nothing makes no file there.
+        drop(client);
+        fs::remove_file(folder.0.join("client.lock")).expect("a disk");
+        let nowhere = folder.0.join("nowhere");
+        std::os::unix::fs::symlink(&nowhere, folder.0.join("client.lock")).expect("a disk");
+        assert!(folder.open("client").is_err());
+        assert!(!nowhere.exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_process_whose_lock_was_removed_reserves_no_more_numbers() {
+        let folder = Folder::new("removed");
+        let mut first = folder.open("client").expect("free");
+        first.protect_request(&get()).expect("it is stored");
+        fs::remove_file(folder.0.join("client.lock")).expect("a disk");
+        let mut second = folder.open("client").expect("no lock keeps it out");
+        let (_, pending) = second.protect_request(&get()).expect("it is stored");
+        // What the first has reserved before is still its own; it gets no more.
+        let error = loop {
+            match first.protect_request(&get()) {
+                Ok((_, own)) => assert_ne!(own.partial_iv(), pending.partial_iv()),
+                Err(error) => break error,
+            }
+        };
+        assert!(error.to_string().contains("client.lock was removed"), "{error}");
     }
 }
