@@ -328,6 +328,9 @@ pub enum Fault {
     /// The response has a critical option that is not known here (RFC 7252 s5.4.1).
     #[error("sent a response with the critical option {}, which is not known here", .0.0)]
     CriticalOption(OptionNumber),
+    /// The location in the response has a segment `.` or `..` (RFC 7252 s5.10.7).
+    #[error("sent a response with a segment . or .. in Location-Path")]
+    DotSegment,
     /// A block option is not what was asked for, or the block has a wrong size.
     #[error("sent another block than the requested one, or one of a wrong length")]
     WrongBlock,
@@ -348,6 +351,16 @@ pub enum Fault {
     /// The peer ended the connection with Abort (RFC 8323 s5.6), with this diagnostic payload.
     #[error("ended the connection with Abort{}", diagnostic(.0))]
     Aborted(String),
+}
+
+impl Fault {
+    /// The fault of a response that is refused for this option.
+    pub(crate) fn of_option(number: OptionNumber) -> Self {
+        match number {
+            OptionNumber::LOCATION_PATH => Self::DotSegment,
+            _ => Self::CriticalOption(number),
+        }
+    }
 }
 
 /// A diagnostic payload behind a sentence. Control characters of a peer do not reach a terminal.

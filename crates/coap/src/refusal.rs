@@ -29,13 +29,27 @@ impl Understanding<'_> {
     pub(crate) fn of_request(&self, options: OptionsIter<'_>) -> Recognition {
         // RFC 7252 s5.4.1: "critical" is for endpoints; a proxy forwards what it does not know, if that is safe.
         let relayed = self.reverse_proxy || (self.proxy && is_for_proxy(options.clone()));
-        options.recognise(|number| self.knows(number) || (relayed && !number.is_unsafe()))
+        let mut recognition = options
+            .clone()
+            .recognise(|number| self.knows(number) || (relayed && !number.is_unsafe()));
+        // RFC 7252 s5.10.1: the value of a Uri-Path MUST NOT be "." or "..". The option is critical, and such a value counts
+        // as one that is not recognised.
+        if has_dot_segment(options, OptionNumber::URI_PATH) {
+            recognition.critical = recognition.critical.or(Some(OptionNumber::URI_PATH));
+        }
+        recognition
     }
     /// What the options of a response mean for its fate.
     pub(crate) fn of_response(&self, options: OptionsIter<'_>) -> Recognition {
         // RFC 7252 s5.7.1: what of it a proxy forwards, its own rules say, safe or unsafe.
         let relayed = self.proxy || self.reverse_proxy;
-        options.recognise(|number| relayed || self.knows(number))
+        let mut recognition = options.clone().recognise(|number| relayed || self.knows(number));
+        // RFC 7252 s5.10.7: the same of a Location-Path. It is elective, but the location without the segment would be another
+        // one. So the response is refused as a whole.
+        if has_dot_segment(options, OptionNumber::LOCATION_PATH) {
+            recognition.critical = recognition.critical.or(Some(OptionNumber::LOCATION_PATH));
+        }
+        recognition
     }
     /// The answer to a request that the application does not get, if its token of `token_len` octets or its options ask
     /// for one.
@@ -56,9 +70,17 @@ impl Understanding<'_> {
     }
 }
 
+/// Whether a segment of a path has the meaning that RFC 3986 s5.2.4 gives it in a URI.
+fn has_dot_segment(options: OptionsIter<'_>, number: OptionNumber) -> bool {
+    options.values(number).any(|segment| matches!(segment, b"." | b".."))
+}
+
 /// What is wrong with a critical option.
 fn described(number: OptionNumber) -> String {
     match number.definition() {
+        Some(row) if number == OptionNumber::URI_PATH => {
+            format!("option {} ({}): wrong length, or a segment . or ..", number.0, row.name)
+        }
         Some(row) => format!("option {} ({}): wrong length, or too often", number.0, row.name),
         None => format!("option {} is not known", number.0),
     }

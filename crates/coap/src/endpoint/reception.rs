@@ -228,7 +228,7 @@ impl<P: PeerAddress> Endpoint<P> {
             // One member of a group does not speak for the others, and what nobody has verified
             // speaks for nobody.
             if !matches!(expects, Expects::Group { .. }) && !verified {
-                let (handle, fault) = (exchange.handle, Fault::CriticalOption(number));
+                let (handle, fault) = (exchange.handle, Fault::of_option(number));
                 self.layer.outputs.push(Output::Fault { handle, fault });
                 self.own.abandon(&mut self.layer, id, DropReason::Malformed, now);
             }

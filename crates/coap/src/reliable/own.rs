@@ -241,7 +241,7 @@ impl<P: PeerAddress> OwnExchanges<P> {
             // What nobody has verified speaks for nobody.
             if !verified {
                 self.forget(id);
-                let fault = Fault::CriticalOption(number);
+                let fault = Fault::of_option(number);
                 layer.outputs.fail_by(handle, DropReason::Malformed, fault);
             }
             return;

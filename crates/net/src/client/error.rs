@@ -229,6 +229,7 @@ fn failed(peer: SocketAddr, reason: DropReason) -> (String, &'static str) {
 const fn fault_hint(fault: &Fault) -> &'static str {
     match fault {
         Fault::CriticalOption(_) => "the server must not send it to a client that does not know it",
+        Fault::DotSegment => "the server must not send such a location (RFC 7252 s5.10.7)",
         Fault::WrongBlock => "the server's block-wise transfer (RFC 7959) is faulty",
         Fault::TooLong => "ask for a part of the resource",
         Fault::KeepsChanging => "ask again when the resource is at rest, or for a part of it",

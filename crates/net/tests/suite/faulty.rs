@@ -53,6 +53,12 @@ async fn fault(server: SocketAddr) -> Fault {
 async fn each_fault_of_a_server_has_a_text_of_its_own() {
     let option = server(|_, _, response| response.options.insert(OptionNumber(65001), b"")).await;
     assert_eq!(fault(option).await, Fault::CriticalOption(OptionNumber(65001)));
+    let dots = server(|_, _, response| {
+        for segment in ["a", "..", "b"] {
+            response.options.insert(OptionNumber::LOCATION_PATH, segment.as_bytes());
+        }
+    });
+    assert_eq!(fault(dots.await).await, Fault::DotSegment);
     let changes = server(|request, count, response| {
         let number = asked(request, OptionNumber::BLOCK2).map_or(0, |block| block.number);
         response.options.insert(OptionNumber::ETAG, &count.to_be_bytes());

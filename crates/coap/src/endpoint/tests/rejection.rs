@@ -49,6 +49,44 @@ fn a_response_with_an_unknown_critical_option_is_rejected_and_fails_the_request(
     assert_eq!(failures(&out), [(1, DropReason::Malformed)]);
 }
 
+/// RFC 7252 s5.10.1: no Uri-Path is `.` or `..`.
+#[test]
+fn a_request_with_a_dot_segment_is_refused() {
+    for (segment, refused) in
+        [(".", true), ("..", true), ("...", false), (".a", false), ("", false)]
+    {
+        let mut server = endpoint(Config::default());
+        let mut get = request(Kind::Confirmable, 5);
+        get.options.insert(OptionNumber::URI_PATH, b"a");
+        get.options.insert(OptionNumber::URI_PATH, segment.as_bytes());
+        let out = receive(&mut server, &get, T0);
+        let is_refused = sent(&out).first().is_some_and(|first| first.code == Code::BAD_OPTION);
+        assert_eq!(is_refused, refused, "{segment}: {out:?}");
+    }
+}
+
+/// RFC 7252 s5.10.7: no Location-Path is `.` or `..`; a proxy passes none on.
+#[test]
+fn a_response_with_a_dot_segment_in_its_location_fails_the_request() {
+    for proxy in [false, true] {
+        for segment in [".", ".."] {
+            let mut client = endpoint(Config { proxy, ..Config::default() });
+            let post = sent(&ask(&mut client, 1, T0)).remove(0);
+            let mut created = response_to(&post, Kind::Confirmable);
+            created.code = Code::CREATED;
+            for one in ["a", segment, "b"] {
+                created.options.insert(OptionNumber::LOCATION_PATH, one.as_bytes());
+            }
+            let out = receive(&mut client, &created, T0);
+            assert_eq!(failures(&out), [(1, DropReason::Malformed)], "{segment}");
+            let is_named = |one: &Output<_>| {
+                matches!(one, Output::Fault { fault: crate::Fault::DotSegment, .. })
+            };
+            assert!(out.iter().any(is_named), "{out:?}");
+        }
+    }
+}
+
 #[test]
 fn a_ping_and_what_does_not_belong_in_a_confirmable_are_answered_with_reset() {
     let mut server = endpoint(Config::default());
