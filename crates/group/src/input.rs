@@ -2,6 +2,7 @@
 
 use core::net::IpAddr;
 
+use lowmesh_coap::Fault;
 use lowmesh_machine::DropReason;
 use lowmesh_units::Duration;
 use lowmesh_wire::coap::Message;
@@ -60,6 +61,13 @@ pub enum Input {
         exchange: ExchangeId,
         /// Why.
         reason: DropReason,
+    },
+    /// A node is there and answers, but not well.
+    Faulty {
+        /// The name of the manager's request.
+        exchange: ExchangeId,
+        /// What it did.
+        fault: Fault,
     },
     /// The route to a node, for gates that use it.
     Route {

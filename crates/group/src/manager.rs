@@ -511,11 +511,16 @@ impl Manager {
                 let finished = self.watches.hear(exchange.0, &message, now);
                 self.clients.finish(&mut self.dispatch, finished, Answer::Notification);
             }
-            Input::Over { exchange } | Input::Failed { exchange, .. }
+            Input::Over { exchange }
+            | Input::Failed { exchange, .. }
+            | Input::Faulty { exchange, .. }
                 if self.watches.on_over(exchange.0, now) => {}
             Input::Over { exchange } => self.on_end(exchange, &Err(Reason::Silent), now),
             Input::Failed { exchange, reason } => {
                 self.on_end(exchange, &Err(Reason::of_drop(reason)), now);
+            }
+            Input::Faulty { exchange, fault } => {
+                self.on_end(exchange, &Err(Reason::of_fault(fault)), now);
             }
             Input::Route { host, path } => self.dispatch.set_route(host, path),
             Input::Deadline => {}

@@ -7,6 +7,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
+use lowmesh_coap::Fault;
 use lowmesh_machine::DropReason;
 use lowmesh_units::Duration;
 use lowmesh_wire::coap::{Class, Code, ContentFormat, Message, OptionNumber};
@@ -80,6 +81,8 @@ pub enum Reason {
     },
     /// An answer that does not fit.
     Unusable(&'static str),
+    /// An answer that breaks a rule of CoAP.
+    Faulty(Fault),
 }
 
 impl Reason {
@@ -90,10 +93,15 @@ impl Reason {
             DropReason::Reset | DropReason::NoListener => Self::Reset,
             DropReason::QueueFull | DropReason::BufferFull => Self::Busy,
             DropReason::TooLarge => Self::Unusable(TOO_LONG),
-            DropReason::Malformed => {
-                Self::Unusable("the answer is malformed, or has an unknown critical option")
-            }
+            DropReason::Malformed => Self::Unusable("the answer is malformed"),
             _ => Self::Silent,
+        }
+    }
+    /// The reason for a request that the node has failed. Its text is that of every client.
+    pub(crate) fn of_fault(fault: Fault) -> Self {
+        match fault {
+            Fault::TooLong => Self::Unusable(TOO_LONG),
+            fault => Self::Faulty(fault),
         }
     }
     /// The reason in a response with an error code.
@@ -114,7 +122,7 @@ impl Reason {
             }
             Self::Busy => Code::SERVICE_UNAVAILABLE,
             Self::Refused { code, .. } => *code,
-            Self::Unusable(_) => Code::BAD_GATEWAY,
+            Self::Unusable(_) | Self::Faulty(_) => Code::BAD_GATEWAY,
         }
     }
 }
@@ -129,6 +137,7 @@ impl fmt::Display for Reason {
             Self::Reset => f.write_str("reset"),
             Self::Busy => f.write_str("manager busy"),
             Self::Unusable(why) => f.write_str(why),
+            Self::Faulty(fault) => fault.fmt(f),
             Self::Refused { code, detail } if detail.is_empty() => {
                 f.write_str(code.name().unwrap_or("refused"))
             }

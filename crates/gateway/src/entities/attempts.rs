@@ -64,7 +64,9 @@ impl Attempts {
                 }
                 true
             }
-            Input::Over { exchange } | Input::Failed { exchange, .. } => {
+            Input::Over { exchange }
+            | Input::Failed { exchange, .. }
+            | Input::Faulty { exchange, .. } => {
                 let is_latest = self.is_latest(*exchange, attempt);
                 if is_latest {
                     self.latest.remove(exchange);

@@ -36,9 +36,7 @@ use std::sync::{Arc, Mutex};
 
 use lowmesh_coap::observe::registers;
 use lowmesh_coap::resource::{Methods, Resource};
-use lowmesh_coap::{
-    Fault, Output as CoapOutput, PeerAddress as _, RequestTemplate, ResponseTemplate,
-};
+use lowmesh_coap::{Output as CoapOutput, PeerAddress as _, RequestTemplate, ResponseTemplate};
 use lowmesh_group::{Authority, ExchangeId, Input, Manager, Output, RequestId, params};
 use lowmesh_machine::{DropReason, Machine as _};
 use lowmesh_units::Duration;
@@ -336,7 +334,7 @@ async fn ask(
             let rtt = rtt.map_or(Duration::ZERO, Duration::from);
             Input::Response { exchange, message, rtt, retransmissions }
         }
-        Err(error) => Input::Failed { exchange, reason: reason(&error) },
+        Err(error) => failure(exchange, error),
     }
 }
 
@@ -350,10 +348,9 @@ async fn observe(
 ) -> Input {
     let exchange = report.exchange;
     let request = client.request(message.code, uri(to)).template(message);
-    let failed = |error: &Error| Input::Failed { exchange, reason: reason(error) };
     let mut states = match request.begin().await {
         Ok(states) => states,
-        Err(error) => return failed(&error),
+        Err(error) => return failure(exchange, error),
     };
     let first = async {
         while let Some(item) = states.next().await {
@@ -366,7 +363,7 @@ async fn observe(
     let Response { message, rtt, retransmissions, .. } =
         match tokio::time::timeout(params::DEADLINE_MAX.into(), first).await {
             Ok(Some(Ok(response))) => response,
-            Ok(Some(Err(error))) => return failed(&error),
+            Ok(Some(Err(error))) => return failure(exchange, error),
             Ok(None) | Err(_) => return Input::Failed { exchange, reason: DropReason::GaveUp },
         };
     let rtt = rtt.map_or(Duration::ZERO, Duration::from);
@@ -378,7 +375,7 @@ async fn observe(
                 report.send(Input::Notification { exchange, message }).await;
             }
             Ok(None) => {}
-            Err(error) => return failed(&error),
+            Err(error) => return failure(exchange, error),
         }
     }
     Input::Over { exchange }
@@ -396,7 +393,7 @@ async fn gather(
     let request = client.request(message.code, uri(to)).template(message);
     let mut answers = match request.begin_group(wait.into()).await {
         Ok(answers) => answers,
-        Err(error) => return Input::Failed { exchange, reason: reason(&error) },
+        Err(error) => return failure(exchange, error),
     };
     while let Some(item) = answers.next().await {
         match item {
@@ -406,21 +403,22 @@ async fn gather(
                 report.send(Input::GroupResponse { exchange, from, message }).await;
             }
             Ok(_) => {}
-            Err(error) => return Input::Failed { exchange, reason: reason(&error) },
+            Err(error) => return failure(exchange, error),
         }
     }
     Input::Over { exchange }
 }
 
-fn reason(error: &Error) -> DropReason {
-    match error {
-        Error::Failed { reason, .. } => *reason,
-        Error::Fault { fault: Fault::TooLong | Fault::Narrow, .. } => DropReason::TooLarge,
-        Error::Fault { .. } => DropReason::Malformed,
+/// What the manager learns of a request without an answer.
+fn failure(exchange: ExchangeId, error: Error) -> Input {
+    let reason = match error {
+        Error::Fault { fault, .. } => return Input::Faulty { exchange, fault },
+        Error::Failed { reason, .. } => reason,
         Error::Silence { .. } | Error::Unwanted | Error::Unprotected { .. } => DropReason::GaveUp,
         Error::Rejected(_) | Error::Crowded(_) => DropReason::QueueFull,
         _ => DropReason::NoRoute,
-    }
+    };
+    Input::Failed { exchange, reason }
 }
 
 fn uri(to: &Authority) -> Uri {

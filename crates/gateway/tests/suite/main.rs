@@ -1,4 +1,5 @@
 //! An Entity Manager on sockets, and peers that behave badly.
 
 mod endless;
+mod faulty;
 mod strangers;
