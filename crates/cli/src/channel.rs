@@ -56,7 +56,7 @@ pub struct Args {
     /// Pre-shared key for coaps: text, 0x and hexadecimal digits, or @FILE
     #[arg(short = 'k', long, value_name = "KEY", requires = "identity")]
     psk: Option<String>,
-    /// Identity that belongs to the key
+    /// Identity that belongs to the key: text, or 0x and hexadecimal digits
     #[arg(short = 'u', long, value_name = "NAME", requires = "psk")]
     identity: Option<String>,
     /// Certificates (PEM) of the authorities to trust, for coaps+tcp and coaps+ws
@@ -156,7 +156,7 @@ impl Args {
             builder = builder.block(block);
         }
         if let (Some(key), Some(identity)) = (&self.psk, &self.identity) {
-            builder = builder.key(identity.as_bytes(), &key::secret(key)?);
+            builder = builder.key(&key::identity(identity)?, &key::secret(key)?);
         }
         if let Some(file) = &self.cafile {
             builder = builder.trust(trusted(file)?);

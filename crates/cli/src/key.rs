@@ -14,7 +14,8 @@ use crate::failure::Failure;
 use crate::secret_file;
 
 const KEY_HINT: &str = "a key is text, 0x and hexadecimal digits, or @FILE";
-const KEYS_HINT: &str = "--psk-file takes lines of an identity, a blank and a key";
+const KEYS_HINT: &str =
+    "--psk-file takes lines of an identity, a blank and a key, both as text or as 0x and digits";
 
 /// The octets of hexadecimal digits.
 pub fn octets(digits: &str) -> Result<Vec<u8>, String> {
@@ -31,6 +32,12 @@ pub fn octets(digits: &str) -> Result<Vec<u8>, String> {
 /// A value as text, or as `0x` and hexadecimal digits.
 pub fn value(text: &str) -> Result<Vec<u8>, String> {
     text.strip_prefix("0x").map_or_else(|| Ok(text.as_bytes().to_vec()), octets)
+}
+
+/// The identity of a key (RFC 4279 s5.1): any octets, and devices have binary ones.
+pub fn identity(text: &str) -> Result<Vec<u8>, Failure> {
+    let hint = "an identity is text, or 0x and hexadecimal digits";
+    value(text).map_err(|why| Failure::usage(format!("{text}: {why}"), hint))
 }
 
 /// A pre-shared key.
@@ -72,9 +79,8 @@ pub fn add_file(keys: Keys, file: &Path) -> Result<Keys, Failure> {
             .rsplit_once([' ', '\t'])
             .ok_or_else(|| at(number, &"there is no key behind the identity"))?;
         let key = value(key).map_err(|why| at(number, &why))?;
-        let identity = identity.trim_end();
-        keys =
-            keys.with(identity.as_bytes(), &key).map_err(|error: KeyError| at(number, &error))?;
+        let identity = value(identity.trim_end()).map_err(|why| at(number, &why))?;
+        keys = keys.with(&identity, &key).map_err(|error: KeyError| at(number, &error))?;
     }
     Ok(keys)
 }
@@ -121,7 +127,12 @@ mod tests {
         };
         let keys = read("# devices\n\nlamp 1 0x00ff\ngate\tsecret\n").expect("two keys");
         assert_eq!(format!("{keys:?}"), "Keys(2 identities)");
-        for wrong in ["lamp\n", "lamp 0x0\n"] {
+        // An identity has the notation of a key, so these lines have the same one.
+        let keys = read("ab 0x01\n0x6162 0x02\n0x00ff 0x03\n").expect("two identities");
+        assert_eq!(format!("{keys:?}"), "Keys(2 identities)");
+        assert_eq!(identity("0x00ff").expect("digits"), [0, 255]);
+        assert!(identity("0x0").is_err());
+        for wrong in ["lamp\n", "lamp 0x0\n", "0x0 secret\n"] {
             let Err(Failure::Usage { message, .. }) = read(wrong) else { panic!("{wrong}") };
             assert!(message.contains("line 1"), "{message}");
         }

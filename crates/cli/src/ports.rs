@@ -37,10 +37,10 @@ pub struct Args {
     /// Pre-shared key for coaps: text, 0x and hexadecimal digits, or @FILE
     #[arg(short = 'k', long, value_name = "KEY", requires = "identity")]
     psk: Option<String>,
-    /// Identity of the clients that know the key
+    /// Identity of the clients that know the key: text, or 0x and hexadecimal digits
     #[arg(short = 'u', long, value_name = "NAME", requires = "psk")]
     identity: Option<String>,
-    /// More keys for coaps: a file with a line for each identity, IDENTITY KEY
+    /// More keys for coaps: a file of lines IDENTITY KEY, each as text or 0x and digits
     #[arg(long, value_name = "FILE")]
     psk_file: Option<PathBuf>,
     /// Chain of certificates (PEM) for coaps+tcp and coaps+ws
@@ -242,7 +242,7 @@ fn secure_port(port: u16) -> Result<u16, Failure> {
 fn keys(args: &Args) -> Result<Option<Keys>, Failure> {
     let mut keys = Keys::new();
     if let (Some(key), Some(identity)) = (&args.psk, &args.identity) {
-        let added = keys.with(identity.as_bytes(), &key::secret(key)?);
+        let added = keys.with(&key::identity(identity)?, &key::secret(key)?);
         keys = added.map_err(|error| Failure::usage(error, "see --psk and --identity"))?;
     }
     if let Some(file) = &args.psk_file {

@@ -141,7 +141,7 @@ fn unusable(error: &lowmesh_group::store::StoreError) -> Failure {
 fn client(args: &Args) -> Result<Client, Failure> {
     let mut builder = Client::builder().datagrams(args.bounds.datagrams()?);
     if let (Some(key), Some(identity)) = (&args.member_psk, &args.member_identity) {
-        builder = builder.key(identity.as_bytes(), &key::secret(key)?);
+        builder = builder.key(&key::identity(identity)?, &key::secret(key)?);
     }
     if let Some(file) = &args.cafile {
         builder = builder.trust(trusted(file)?);
