@@ -77,7 +77,6 @@ pub trait Store: fmt::Debug + Send {
 pub struct FileStore {
     path: PathBuf,
     /// Held as long as the store: two processes with one context would use its nonces twice.
-    #[expect(dead_code, reason = "it is there to be dropped")]
     lock: File,
 }
 
@@ -103,6 +102,12 @@ impl Store for FileStore {
         }
     }
     fn save(&mut self, text: &str) -> io::Result<()> {
+        let name = beside(&self.path, "lock");
+        if !is_at(&self.lock, &name)? {
+            let what =
+                format!("{} was removed, so another process may use this state", name.display());
+            return Err(io::Error::other(what));
+        }
         let new = beside(&self.path, "new");
         let mut file = fresh(&new)?;
         file.write_all(text.as_bytes())?;
@@ -120,6 +125,24 @@ fn fresh(path: &Path) -> io::Result<File> {
         _ => {}
     }
     File::create_new(path)
+}
+
+/// Whether a path still leads to an open file. Without its name a lock keeps nobody out.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt as _;
+    let ours = file.metadata()?;
+    match fs::metadata(path) {
+        Ok(found) => Ok((found.dev(), found.ino()) == (ours.dev(), ours.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Elsewhere an open file cannot be removed.
+#[cfg(not(unix))]
+fn is_at(_file: &File, _path: &Path) -> io::Result<bool> {
+    Ok(true)
 }
 
 /// Holds `PATH.lock` until the file is dropped.
