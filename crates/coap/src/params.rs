@@ -9,7 +9,9 @@ pub use lowmesh_congestion::params::{ACK_RANDOM_FACTOR, ACK_TIMEOUT, NSTART};
 pub const MAX_RETRANSMIT: u8 = 4;
 /// DEFAULT_LEISURE: RFC 7252 s4.8, 5 s, over which answers to a multicast request are spread.
 pub const DEFAULT_LEISURE: Duration = Duration::from_secs(5);
-/// DEFAULT_LEISURE of a group that Group OSCORE protects in group mode: RFC 10020, 20 s, since answers are longer.
+/// DEFAULT_LEISURE of a group that Group OSCORE protects (also) in group mode: RFC 10020 s3.6.1, 20 s. That is S * G / R of RFC
+/// 7252 s8.2 with S = 200 octets, of which 100 are the overhead of security. A group of pairwise mode alone would have 13 s (S =
+/// 130); requests to a group here are always in group mode.
 pub const SECURED_LEISURE: Duration = Duration::from_secs(20);
 /// PROBING_RATE: RFC 7252 s4.7, 1 octet a second to a peer that does not answer.
 pub const PROBING_RATE_OCTETS_PER_SECOND: u64 = 1;
