@@ -15,15 +15,16 @@ use crate::tls::TlsClient;
 /// | bound | where | default | share |
 /// |---|---|---|---|
 /// | memory of answers that are kept, octets | `cache_max` | 4 MiB | the least recently used go first |
-/// | requests under way or waiting | `pending_max` | 256 | a client, and an origin, as many as are still free |
-/// | the same to one origin | `pending_per_origin` | 64 | a client as many as are still free |
-/// | connections to origins | `connections_max` | 64 | a client asks over as many as are still free |
+/// | requests under way or waiting | `pending_max` | 256 | a client half; unproven addresses half |
+/// | the same to one origin | `pending_per_origin` | 64 | as above |
+/// | connections to origins | `connections_max` | 64 | a client half |
 /// | observations at origins | `observations_max` | 256 | a client as many as are still free |
 /// | states of these, octets | `states_max` | 8 MiB | a client as many as are still free |
 /// | longest body | `host.body_max` | 1 MiB | |
 ///
-/// A client is an IPv4 address or an IPv6 network of 64 bits. Past a bound a request is answered with 5.03 at once, and one
-/// that observes once, without Observe. Requests of several clients to one origin leave in turn, one of each.
+/// A client is an IPv4 address or an IPv6 network of 64 bits, and wider prefixes count while places are short. Past a bound a
+/// request takes the place of one whose grace is over, or is answered with 5.03 at once; one that observes is answered once,
+/// without Observe. Requests of several clients to one origin leave in turn, one of each.
 #[derive(Clone, Debug)]
 pub struct ProxyLimits {
     /// Which clients may ask, and for which targets.
