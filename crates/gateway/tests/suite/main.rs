@@ -1,5 +1,6 @@
 //! An Entity Manager on sockets, and peers that behave badly.
 
+mod dead;
 mod endless;
 mod faulty;
 mod strangers;

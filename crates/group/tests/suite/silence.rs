@@ -62,6 +62,29 @@ fn a_wing_without_power_that_is_polled_leaves_the_others_their_answers() {
 }
 
 #[test]
+fn a_wing_that_never_had_power_is_created_and_polled_while_the_others_answer() {
+    let mut world = World::new(7, SILENT + 2);
+    set_power(&mut world, false);
+    create(&mut world, "healthy", SILENT + 1..=SILENT + 2);
+    let members: Vec<String> = (1..=SILENT).map(|one| format!("{:?}", uri(one))).collect();
+    let members = members.join(",");
+    let document = format!("{{\"name\":\"wing\",\"missing\":\"allow\",\"er\":[{members}]}}");
+    let created = world.ask(Code::POST, "e", &document);
+    let mut polls = Vec::new();
+    for second in 0..180 {
+        let is_there = world.responses.contains_key(&created);
+        if is_there && second % 10 == 0 {
+            polls.push(world.ask(Code::GET, "e/wing", ""));
+        }
+        let healthy = world.ask(Code::GET, "e/healthy", "");
+        world.run(Duration::from_secs(1));
+        assert!(world.responses.contains_key(&healthy), "{second}");
+    }
+    assert_eq!(world.wait_for(created).0, Code::CREATED);
+    assert!(polls.len() >= 6, "{} polls", polls.len());
+}
+
+#[test]
 fn writes_to_a_wing_without_power_leave_the_others_their_answers_too() {
     let mut world = building();
     set_power(&mut world, false);
