@@ -16,12 +16,12 @@ mod observation;
 mod oscore;
 mod own_tcp;
 mod peer;
+mod product;
 mod proxy;
 mod relay;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
-use crate::product;
 use capture::{Capture, Port};
 use case::{Stage, Tally};
 use material::Material;
@@ -29,22 +29,53 @@ use material::Material;
 /// Cases that one after another share servers; the ports that were used.
 type Group<'a> = Box<dyn FnOnce() -> Result<Vec<Port>> + Send + 'a>;
 
+/// What the command line says.
+#[derive(Clone, Debug, Default)]
+struct Options {
+    /// Cells of the product that take minutes, too.
+    long: bool,
+    /// The product alone.
+    product_only: bool,
+    /// Of the product, the rows with this in their names.
+    rows: Option<String>,
+}
+
+fn options(args: &[String]) -> Result<Options> {
+    let (mut options, mut args) = (Options::default(), args.iter());
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--long" => options.long = true,
+            "--product" => options.product_only = true,
+            "--rows" => {
+                let rows = args.next().context("--rows needs a part of a name")?;
+                (options.rows, options.product_only) = (Some(rows.clone()), true);
+            }
+            other => bail!("unknown argument {other:?}; allowed: --long, --product, --rows PART"),
+        }
+    }
+    Ok(options)
+}
+
 /// Asks and answers, captures, and judges.
 pub fn run(args: &[String]) -> Result<()> {
-    if let Some(unknown) = args.first() {
-        bail!("interop takes no argument, but got {unknown:?}");
-    }
-    let binary = product::build()?;
+    let options = options(args)?;
+    let binary = crate::product::build()?;
     let (material, tally) = (Material::make()?, Tally::default());
     let stage = Stage { binary: &binary, material: &material, tally: &tally };
     let libcoap = libcoap::is_there(&tally);
     let python = aiocoap::python(&tally);
+    let has_dtls = python.as_ref().is_some_and(|python| aiocoap::has_dtls(python, &tally));
+    let peers = product::Peers { libcoap, python: python.clone(), has_dtls };
+    if options.product_only {
+        together(product::groups(stage, peers, &options), &tally);
+        return tally.report();
+    }
     let mut groups = Vec::new();
     if libcoap {
         groups.extend(libcoap::groups(stage));
     }
     if let Some(python) = &python {
-        groups.extend(aiocoap::groups(stage, python));
+        groups.extend(aiocoap::groups(stage, python, has_dtls));
     }
     groups.extend(oscore::groups(stage, libcoap, python.as_deref()));
     groups.extend(group_oscore::groups(stage, python.as_deref()));

@@ -23,7 +23,7 @@ const DTLS: &str = "DTLSSocket==0.2.3";
 const DTLS_TOOLS: &[(&str, &str)] =
     &[("autoreconf", "autoconf"), ("aclocal", "automake"), ("make", "make"), ("cc", "gcc")];
 /// Where aiocoap serves WebSockets, above its other port.
-const WEBSOCKETS_ABOVE: u16 = 3000;
+pub const WEBSOCKETS_ABOVE: u16 = 3000;
 
 /// The Python with aiocoap; `None` if it cannot be installed.
 pub fn python(tally: &Tally) -> Option<PathBuf> {
@@ -32,14 +32,13 @@ pub fn python(tally: &Tally) -> Option<PathBuf> {
 }
 
 /// Whether it has DTLS, which is installed if missing.
-fn has_dtls(python: &Path, tally: &Tally) -> bool {
+pub fn has_dtls(python: &Path, tally: &Tally) -> bool {
     let built = python::compiled(python, DTLS, "DTLSSocket.dtls", DTLS_TOOLS);
     built.map_err(|why| tally.skip("aiocoap over DTLS", &format!("{why:#}"))).is_ok()
 }
 
 /// Both directions.
-pub fn groups<'a>(stage: Stage<'a>, python: &'a Path) -> Vec<Group<'a>> {
-    let secure = has_dtls(python, stage.tally);
+pub fn groups<'a>(stage: Stage<'a>, python: &'a Path, secure: bool) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = vec![
         Box::new(move || ask(&stage, python)),
         Box::new(move || answer(&stage, python, secure)),

@@ -39,8 +39,8 @@ impl Material {
         let body: Vec<u8> = (0..BODY_LEN).map(|at| (at % 251) as u8).collect();
         let mut material = Self { folder, body, copies: AtomicU32::new(0), certificates: false };
         fs::write(material.path("body"), &material.body)?;
-        material.protect("client", CLIENT_ID, SERVER_ID)?;
-        material.protect("server", SERVER_ID, CLIENT_ID)?;
+        material.protect("client", CLIENT_ID, SERVER_ID, SALT)?;
+        material.protect("server", SERVER_ID, CLIENT_ID, SALT)?;
         material.certificates = material.certify();
         Ok(material)
     }
@@ -53,14 +53,14 @@ impl Material {
         self.path(&format!("copy-{}", self.copies.fetch_add(1, Ordering::Relaxed)))
     }
     /// Writes the security context of one end, for libcoap and us as `END.conf`, for aiocoap as the folder `END`.
-    fn protect(&self, end: &str, sender: &str, recipient: &str) -> Result<()> {
+    pub fn protect(&self, end: &str, sender: &str, recipient: &str, salt: &str) -> Result<()> {
         let settings = serde_json::json!({
-            "sender-id_hex": sender, "recipient-id_hex": recipient, "secret_hex": SECRET, "salt_hex": SALT,
+            "sender-id_hex": sender, "recipient-id_hex": recipient, "secret_hex": SECRET, "salt_hex": salt,
         });
         fs::create_dir(self.path(end))?;
         fs::write(self.path(&format!("{end}/settings.json")), settings.to_string())?;
         let context = format!(
-            "master_secret,hex,\"{SECRET}\"\nmaster_salt,hex,\"{SALT}\"\n\
+            "master_secret,hex,\"{SECRET}\"\nmaster_salt,hex,\"{salt}\"\n\
              sender_id,hex,\"{sender}\"\nrecipient_id,hex,\"{recipient}\"\n"
         );
         fs::write(self.path(&format!("{end}.conf")), context)?;

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -74,10 +74,12 @@ impl Peer {
     }
     /// Starts a program; the lines that it writes, wherever. They are read whether somebody takes them or not.
     pub fn listen(command: Command) -> Result<(Self, Receiver<String>)> {
-        let mut command = command;
+        Self::begin(command, Stdio::null())
+    }
+    fn begin(mut command: Command, stdin: Stdio) -> Result<(Self, Receiver<String>)> {
         let line = process::line(&command);
         let (reader, writer) = std::io::pipe()?;
-        command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
+        command.stdin(stdin).stdout(writer.try_clone()?).stderr(writer);
         let peer = Self(command.spawn().with_context(|| format!("cannot start {line}"))?);
         // It holds the other end of the pipe, which would never close.
         drop(command);
@@ -87,6 +89,12 @@ impl Peer {
             lines.for_each(|line| _ = tell.send(String::from_utf8_lossy(&line).into_owned()));
         });
         Ok((peer, told))
+    }
+    /// Starts a program that takes lines from its stdin; its lines on stdout and stderr.
+    pub fn converse(command: Command) -> Result<(Self, ChildStdin, Receiver<String>)> {
+        let (mut peer, lines) = Self::begin(command, Stdio::piped())?;
+        let stdin = peer.0.stdin.take().context("it has a stdin")?;
+        Ok((peer, stdin, lines))
     }
     /// Ends it as Ctrl-C does, and waits for that.
     pub fn interrupt(mut self) -> Result<()> {
