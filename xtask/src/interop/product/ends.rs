@@ -398,7 +398,7 @@ mod tests {
         }
         drop(tell);
         let watching = Watching::Talked { lines: told };
-        let mut next = || watching.next(Duration::from_secs(1));
+        let next = || watching.next(Duration::from_secs(1));
         assert!(matches!(next(), Some(News::State(state)) if state == "first"));
         assert!(matches!(next(), Some(News::Ended(why)) if why.contains("Timeout")));
         assert!(matches!(next(), Some(News::Ended(_))));
