@@ -7,6 +7,7 @@
 mod ends;
 mod world;
 
+use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -202,13 +203,13 @@ const REASONS: &[Reason] = &[
 pub(super) fn groups<'a>(stage: Stage<'a>, peers: Peers, options: &Options) -> Vec<Group<'a>> {
     let options = options.clone();
     vec![Box::new(move || {
-        run(&stage, &peers, &options)?;
+        run(&stage, &peers, &options);
         // The packets are those of the other cases, which tshark reads.
         Ok(Vec::new())
     })]
 }
 
-fn run(stage: &Stage<'_>, peers: &Peers, options: &Options) -> Result<()> {
+fn run(stage: &Stage<'_>, peers: &Peers, options: &Options) {
     let (mut rows, clock) = (Row::all(peers), Stopwatch::start());
     rows.retain(|row| options.rows.as_ref().is_none_or(|part| row.name().contains(part)));
     let (next, marks) = (AtomicUsize::new(0), Mutex::new(vec![Vec::new(); rows.len()]));
@@ -228,7 +229,6 @@ fn run(stage: &Stage<'_>, peers: &Peers, options: &Options) -> Result<()> {
     let marks = marks.into_inner().expect("no holder panics");
     print!("{}", table(&rows, &marks));
     println!("the product took {} s", clock.elapsed().as_secs());
-    Ok(())
 }
 
 /// All cells of a row, in their order.
@@ -274,7 +274,7 @@ fn table(rows: &[Row], marks: &[Vec<Mark>]) -> String {
         .into_iter()
         .collect::<String>()
     });
-    text += &format!("{:<52} {}\n", "", columns.collect::<Vec<_>>().join(" "));
+    _ = writeln!(text, "{:<52} {}", "", columns.collect::<Vec<_>>().join(" "));
     for (row, marks) in rows.iter().zip(marks) {
         let marks = marks.iter().map(|mark| match mark {
             Mark::Works => "+".to_owned(),
@@ -289,7 +289,7 @@ fn table(rows: &[Row], marks: &[Vec<Mark>]) -> String {
     text += "d direct, P through our proxy; s short, L long; 1 once, O observed; R the server restarts\n";
     for (place, (_, why)) in REASONS.iter().enumerate() {
         if marks.iter().flatten().any(|mark| *mark == Mark::Cannot(place)) {
-            text += &format!("{}: {why}\n", letter(place));
+            _ = writeln!(text, "{}: {why}", letter(place));
         }
     }
     text

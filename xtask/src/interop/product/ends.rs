@@ -232,29 +232,27 @@ impl<'a> Ends<'a> {
         let (uri, seconds) = (format!("{}{path}", self.server()), max.as_secs().to_string());
         let [cert, _] = self.certificate();
         let keys = ["-u", IDENTITY, "-k", KEY];
-        let mut command = match (self.row.way, self.row.program) {
-            (Way::TheyAsk, Program::Libcoap(build)) => {
-                let verbs = match verb {
-                    "observe" => ["-m", "get", "-w", "-s", &seconds],
-                    verb => ["-m", verb, "-w", "-v", "3"],
-                };
-                let mut command = process::command(format!("coap-client-{build}"), &verbs);
-                if self.is_tls() {
-                    command.args(["-C", &cert]);
-                }
-                command
+        let theirs = (self.row.way, self.row.program);
+        let mut command = if let (Way::TheyAsk, Program::Libcoap(build)) = theirs {
+            let verbs = match verb {
+                "observe" => ["-m", "get", "-w", "-s", &seconds],
+                verb => ["-m", verb, "-w", "-v", "3"],
+            };
+            let mut command = process::command(format!("coap-client-{build}"), &verbs);
+            if self.is_tls() {
+                command.args(["-C", &cert]);
             }
-            _ => {
-                let mut command = process::command(self.stage.binary, &[verb]);
-                if self.is_tls() {
-                    command.args(["--cafile", &cert]);
-                }
-                if self.row.oscore {
-                    let context = format!("{}.conf", self.context("client", track.number));
-                    command.args(["-E", &self.stage.material.path(&context)]);
-                }
-                command
+            command
+        } else {
+            let mut command = process::command(self.stage.binary, &[verb]);
+            if self.is_tls() {
+                command.args(["--cafile", &cert]);
             }
+            if self.row.oscore {
+                let context = format!("{}.conf", self.context("client", track.number));
+                command.args(["-E", &self.stage.material.path(&context)]);
+            }
+            command
         };
         if self.row.scheme == "coaps" {
             command.args(keys);
@@ -274,7 +272,7 @@ impl<'a> Ends<'a> {
         body: &str,
     ) -> Receiver<String> {
         let via = track.cell.proxy.then(|| self.via());
-        talker.ask(what, &format!("{}{path}", self.server()), body, via)
+        talker.ask(what, &format!("{}{path}", self.server()), body, via.as_deref())
     }
     /// Writes a body.
     pub(super) fn put(
@@ -373,7 +371,7 @@ impl Talker {
         Ok(Self { stdin, told, next, _peer: peer })
     }
     /// Sends a command; its lines.
-    fn ask(&self, what: &str, uri: &str, body: &str, via: Option<String>) -> Receiver<String> {
+    fn ask(&self, what: &str, uri: &str, body: &str, via: Option<&str>) -> Receiver<String> {
         let id = self.next.fetch_add(1, Ordering::Relaxed).to_string();
         let (tell, told) = mpsc::channel();
         self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), tell);
