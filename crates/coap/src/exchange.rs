@@ -1,6 +1,8 @@
 //! What goes into an exchange engine and what comes out: [`Endpoint`](crate::Endpoint) over datagrams,
 //! [`Connections`](crate::Connections) over byte streams, and what stands between them and a host.
 
+use alloc::vec::Vec;
+
 use lowmesh_machine::{Handle, Rejected};
 use lowmesh_units::Duration;
 use lowmesh_wire::coap::Token;
@@ -25,6 +27,26 @@ impl ExchangeIds {
         self.0 += 1;
         ExchangeId(self.0)
     }
+}
+
+/// What protects a request of a peer, and so says who sends it: with its address, the peer as an endpoint (RFC 7252 s1.2).
+///
+/// One address may be that of a proxy, and stand for many senders. Tables of what belongs to one sender have the
+/// association in their keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Association {
+    /// Nothing above the transport.
+    #[default]
+    Open,
+    /// The security context of this number, which the peer and this end share.
+    Context(usize),
+    /// The group of this number.
+    Member {
+        /// The number of the group.
+        group: usize,
+        /// The member that sends.
+        id: Vec<u8>,
+    },
 }
 
 /// The name of a message of this end, as the layer above gives it.

@@ -9,6 +9,7 @@
 //! ```
 
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use crate::PeerAddress;
 use lowmesh_units::{Duration, Instant};
@@ -165,6 +166,14 @@ impl<P: PeerAddress, K: Ord + Clone, V> QuotaMap<P, K, V> {
         }
         Some(value)
     }
+    /// Forgets all values of a peer.
+    pub(crate) fn remove_peer(&mut self, peer: P) {
+        let Some(share) = self.shares.get(&peer.source()) else { return };
+        let own = share.by_use.values().filter(|(one, _)| *one == peer);
+        for place in own.cloned().collect::<Vec<_>>() {
+            self.remove(&place);
+        }
+    }
     /// Octets of one source's values.
     fn of(&self, source: P) -> usize {
         self.shares.get(&source).map_or(0, |share| share.octets)
@@ -174,7 +183,6 @@ impl<P: PeerAddress, K: Ord + Clone, V> QuotaMap<P, K, V> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::vec::Vec;
 
     const COST: usize = QUOTA_ENTRY_OCTETS;
     const T0: Instant = Instant::ZERO;
@@ -212,6 +220,18 @@ mod tests {
         assert!(map.get(&((9, 1), 0), T0).is_some(), "another address");
         let later = T0 + EXCHANGE_LIFETIME;
         assert!(map.insert(((1, 9), 0), 0, 0, false, later), "nobody comes back for the old ones");
+    }
+
+    #[test]
+    fn a_peer_that_goes_takes_its_values_along_and_no_others() {
+        let mut map = QuotaMap::<(u8, u16), u8, u8>::new(9 * COST, 9 * COST);
+        for (port, key) in [(1, 0), (1, 1), (2, 0)] {
+            assert!(map.insert(((1, port), key), 0, 0, false, T0));
+        }
+        map.remove_peer((1, 1));
+        map.remove_peer((2, 1));
+        assert_eq!(map.octets(), COST);
+        assert!(map.get(&((1, 2), 0), T0).is_some(), "another port of its address");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::Code;
 
 use super::block::Block;
-use super::key::RequestKey;
+use super::key::BodyKey;
 use crate::PeerAddress;
 use crate::params::BODY_OVERHEAD;
 use crate::quota::QuotaMap;
@@ -45,7 +45,7 @@ struct Assembly {
 /// The unfinished request bodies of all peers.
 #[derive(Debug)]
 pub struct Assemblies<P> {
-    bodies: QuotaMap<P, RequestKey, Assembly>,
+    bodies: QuotaMap<P, BodyKey, Assembly>,
     body_max: usize,
 }
 
@@ -74,13 +74,17 @@ impl<P: PeerAddress> Assemblies<P> {
     pub fn clear(&mut self) {
         self.bodies.clear();
     }
+    /// Forgets the bodies of a peer.
+    pub fn forget_peer(&mut self, peer: P) {
+        self.bodies.remove_peer(peer);
+    }
     /// A block has come for the body at `place`, from a peer whose address is proven or not.
     ///
     /// The application may challenge an unproven peer, which then repeats its last block (RFC 9175 s2.3). So the body
     /// before that block stays until [`Assemblies::end`].
     pub fn take(
         &mut self,
-        place: (P, RequestKey),
+        place: (P, BodyKey),
         arrival: Arrival<'_>,
         proven: bool,
         now: Instant,
@@ -115,11 +119,11 @@ impl<P: PeerAddress> Assemblies<P> {
         if self.keep(place, body, proven, now) { Assembled::Continue } else { Assembled::Busy }
     }
     /// The request with the body at `place` has its response, which is no challenge.
-    pub fn end(&mut self, place: &(P, RequestKey)) {
+    pub fn end(&mut self, place: &(P, BodyKey)) {
         self.bodies.remove(place);
     }
 
-    fn keep(&mut self, place: (P, RequestKey), body: Vec<u8>, proven: bool, now: Instant) -> bool {
+    fn keep(&mut self, place: (P, BodyKey), body: Vec<u8>, proven: bool, now: Instant) -> bool {
         let octets = body.len() + 3 * place.1.len();
         let assembly = Assembly { body, expires: now + self.bodies.lifetime() };
         self.bodies.insert(place, assembly, octets, proven, now)
@@ -129,14 +133,15 @@ impl<P: PeerAddress> Assemblies<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blockwise::Exponent;
+    use crate::blockwise::{Exponent, RequestKey};
+    use crate::exchange::Association;
     use crate::params::EXCHANGE_LIFETIME;
     use lowmesh_wire::coap::Options;
 
     const T0: Instant = Instant::ZERO;
 
-    fn key() -> RequestKey {
-        RequestKey::from_parts(Code::PUT, &Options::new())
+    fn key() -> BodyKey {
+        BodyKey::new(Association::Open, RequestKey::from_parts(Code::PUT, &Options::new()))
     }
 
     fn arrival(number: u32, more: bool, payload: &[u8]) -> Arrival<'_> {
@@ -225,10 +230,10 @@ mod tests {
         assert_eq!(late, Assembled::Refused(Code::REQUEST_ENTITY_INCOMPLETE));
     }
 
-    fn path(number: u32) -> RequestKey {
+    fn path(number: u32) -> BodyKey {
         let mut options = Options::new();
         options.insert_path(&alloc::format!("/{number}"));
-        RequestKey::from_parts(Code::PUT, &options)
+        BodyKey::new(Association::Open, RequestKey::from_parts(Code::PUT, &options))
     }
 
     #[test]

@@ -5,6 +5,31 @@ use alloc::vec::Vec;
 
 use lowmesh_wire::coap::{Code, Message, OptionNumber, Options};
 
+use crate::exchange::Association;
+
+/// Which blocks of a peer belong together: those of one sender and of one request.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BodyKey {
+    // RFC 9175 s3.5.1: each block is protected by itself; what two senders protect is never one body.
+    association: Association,
+    request: RequestKey,
+}
+
+impl BodyKey {
+    /// The body that requests with this key are about, under the protection of their sender.
+    pub const fn new(association: Association, request: RequestKey) -> Self {
+        Self { association, request }
+    }
+    /// Octets of the key.
+    pub(crate) const fn len(&self) -> usize {
+        let id = match &self.association {
+            Association::Member { id, .. } => id.len(),
+            Association::Open | Association::Context(_) => 0,
+        };
+        id + self.request.len()
+    }
+}
+
 /// What the blocks of one body have in common, Request-Tag included.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestKey(Vec<u8>);
@@ -24,7 +49,7 @@ impl RequestKey {
         Self(key)
     }
     /// Octets of the key.
-    pub(crate) const fn len(&self) -> usize {
+    const fn len(&self) -> usize {
         self.0.len()
     }
 }

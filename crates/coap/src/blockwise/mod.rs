@@ -15,6 +15,6 @@ mod transfer;
 
 pub use assembly::{Arrival, Assembled, Assemblies};
 pub use block::{Block, Exponent};
-pub use key::RequestKey;
+pub use key::{BodyKey, RequestKey};
 pub use representation::{Repeatable, Representations};
 pub use transfer::{Limits, Progress, Transfer, TransferError};

@@ -9,7 +9,7 @@ use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::{Class, Code, OptionNumber};
 
 use super::block::{Block, Exponent};
-use super::key::RequestKey;
+use super::key::BodyKey;
 use crate::PeerAddress;
 use crate::event::ResponseTemplate;
 use crate::params::REPETITION_MAX;
@@ -40,7 +40,7 @@ pub struct Repeatable {
 /// The bodies whose later blocks may be asked for, with a bound over all peers and a share for each source.
 #[derive(Debug)]
 pub struct Representations<P> {
-    stored: QuotaMap<P, RequestKey, Stored>,
+    stored: QuotaMap<P, BodyKey, Stored>,
 }
 
 impl<P: PeerAddress> Representations<P> {
@@ -62,6 +62,10 @@ impl<P: PeerAddress> Representations<P> {
     pub fn clear(&mut self) {
         self.stored.clear();
     }
+    /// Forgets the bodies of a peer.
+    pub fn forget_peer(&mut self, peer: P) {
+        self.stored.remove_peer(peer);
+    }
     /// The block of a whole `response` that `asked` is about, or its first if nothing was asked.
     /// If blocks are left, the response is kept for them.
     ///
@@ -70,7 +74,7 @@ impl<P: PeerAddress> Representations<P> {
     /// peer's address is. What is no representation, an error or a response without a body, stays as it is.
     pub fn answer(
         &mut self,
-        place: (P, RequestKey),
+        place: (P, BodyKey),
         response: ResponseTemplate,
         asked: Option<Block>,
         (most, room): (Exponent, usize),
@@ -110,7 +114,7 @@ impl<P: PeerAddress> Representations<P> {
     /// If the body is kept for later blocks already, it serves for both.
     pub fn keep_for_repetition(
         &mut self,
-        place: (P, RequestKey),
+        place: (P, BodyKey),
         response: ResponseTemplate,
         of: Repeatable,
         now: Instant,
@@ -132,7 +136,7 @@ impl<P: PeerAddress> Representations<P> {
     /// The response to the repetition of a request, once.
     pub fn take_repetition(
         &mut self,
-        place: &(P, RequestKey),
+        place: &(P, BodyKey),
         of: Repeatable,
         now: Instant,
     ) -> Option<ResponseTemplate> {
@@ -143,7 +147,7 @@ impl<P: PeerAddress> Representations<P> {
     /// A later block of what is kept; `None` if nothing is.
     pub fn later(
         &mut self,
-        place: &(P, RequestKey),
+        place: &(P, BodyKey),
         asked: Block,
         (most, room): (Exponent, usize),
         now: Instant,
@@ -198,14 +202,17 @@ fn slice(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::blockwise::RequestKey;
+    use crate::exchange::Association;
     use crate::params::EXCHANGE_LIFETIME;
     use lowmesh_wire::coap::Options;
 
     const T0: Instant = Instant::ZERO;
     const UDP: (Exponent, usize) = (Exponent::MAX, 1024);
 
-    fn place(peer: u8) -> (u8, RequestKey) {
-        (peer, RequestKey::from_parts(Code::GET, &Options::new()))
+    fn place(peer: u8) -> (u8, BodyKey) {
+        let request = RequestKey::from_parts(Code::GET, &Options::new());
+        (peer, BodyKey::new(Association::Open, request))
     }
 
     fn content(len: usize) -> ResponseTemplate {

@@ -291,11 +291,11 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
                 layer.outbox.push(Output::Send { to, bytes, handle, copy, purpose });
             }
             exchange::Output::Close { peer } => {
-                server.on_gone(layer, peer);
+                server.on_session_end(layer, peer);
                 layer.outbox.push(Output::Close { peer });
             }
             exchange::Output::SessionOver { peer } => {
-                server.on_gone(layer, peer);
+                server.on_session_end(layer, peer);
                 layer.outbox.push(Output::SessionOver { peer });
             }
             exchange::Output::Discarded { from, cause } => {
@@ -349,7 +349,7 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
             }
             Input::SessionEnded { peer, reopens } => {
                 let ended = exchange::Input::SessionEnded { peer, reopens };
-                layer.transport.handle(now, ended).inspect(|()| server.on_gone(layer, peer))
+                layer.transport.handle(now, ended).inspect(|()| server.on_session_end(layer, peer))
             }
             Input::Deadline => layer.transport.handle(now, exchange::Input::Deadline),
             Input::Datagram { from, bytes } => {
@@ -367,7 +367,7 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
                 let result = layer.transport.handle(now, exchange::Input::Connection(input));
                 // The connection that had this name before has ended.
                 if let Some(peer) = connected {
-                    server.on_gone(layer, peer);
+                    server.on_session_end(layer, peer);
                 }
                 result
             }

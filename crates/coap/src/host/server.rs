@@ -13,11 +13,11 @@ use super::notifier::{Notifier, is_challenge};
 use super::places::{Load, NoPlace, Place, Places};
 use super::{HostLimits, Transport};
 use crate::blockwise::{
-    Arrival, Assembled, Assemblies, Block, Repeatable, Representations, RequestKey,
+    Arrival, Assembled, Assemblies, Block, BodyKey, Repeatable, Representations, RequestKey,
 };
 use crate::echo::Challenges;
 use crate::event::ResponseTemplate;
-use crate::exchange::{ExchangeId, Input, Name};
+use crate::exchange::{Association, ExchangeId, Input, Name};
 use crate::observe::{DEREGISTER, REGISTER};
 use crate::ordered::Ordered;
 use crate::params::{
@@ -30,6 +30,8 @@ use crate::{Lifetimes, PeerAddress};
 #[derive(Debug)]
 pub(super) struct Asked<P> {
     peer: P,
+    /// What protects it, and with the peer says who asks.
+    association: Association,
     wishes: Wishes,
     /// Method and options say which blocks belong together.
     code: Code,
@@ -59,7 +61,7 @@ pub(super) struct Asked<P> {
 impl<P> Asked<P> {
     /// A request with its block options, Block1 and Block2.
     fn new(
-        peer: P,
+        (peer, association): (P, Association),
         message: &Message,
         (arrived, wanted): (Option<Block>, Option<Block>),
         multicast: bool,
@@ -67,6 +69,7 @@ impl<P> Asked<P> {
     ) -> Self {
         Self {
             peer,
+            association,
             wishes: Wishes::of(message),
             code: message.code,
             options: message.options.clone(),
@@ -82,8 +85,8 @@ impl<P> Asked<P> {
             place: None,
         }
     }
-    fn key(&self) -> RequestKey {
-        RequestKey::from_parts(self.code, &self.options)
+    fn key(&self) -> BodyKey {
+        BodyKey::new(self.association.clone(), RequestKey::from_parts(self.code, &self.options))
     }
 }
 
@@ -166,6 +169,13 @@ impl<P: PeerAddress> Server<P> {
             self.forget(id);
         }
     }
+    /// The session or connection of a peer has ended. The sender of the next one may be another.
+    pub(super) fn on_session_end<T: Transport<P>>(&mut self, layer: &ExchangeLayer<P, T>, peer: P) {
+        // RFC 7252 s1.2, s9.1: the security association is part of an endpoint, so no body goes on in the next one.
+        self.assemblies.forget_peer(peer);
+        self.representations.forget_peer(peer);
+        self.on_gone(layer, peer);
+    }
     /// A request is answered, or will not be.
     pub(super) fn forget(&mut self, exchange: ExchangeId) -> Option<Box<Asked<P>>> {
         let mut asked = self.asked.remove(&exchange)?;
@@ -218,9 +228,9 @@ impl<P: PeerAddress> Server<P> {
             layer.transport.prove(from, now);
         }
         let observe = message.options.get_uint(OptionNumber::OBSERVE);
-        let reads = reads(message.code);
+        let (reads, association) = (reads(message.code), layer.transport.association(exchange));
         if observe == Some(DEREGISTER) && reads {
-            self.notifier.registry.remove(from, &message.token);
+            self.notifier.registry.deregister(from, &association, &message.token);
         }
         if message.payload.len() > self.assemblies.body_max() {
             return layer.answer(exchange, self.too_large(), now);
@@ -237,7 +247,8 @@ impl<P: PeerAddress> Server<P> {
             let challenge = self.challenge(layer, from, now);
             return layer.answer(exchange, challenge, now);
         }
-        let mut asked = Box::new(Asked::new(from, &message, (arrived, wanted), multicast, now));
+        let mut asked =
+            Box::new(Asked::new((from, association), &message, (arrived, wanted), multicast, now));
         if let Err(response) = self.take_block(layer, &asked, &mut message, now) {
             return layer.answer(exchange, response, now);
         }
@@ -425,7 +436,8 @@ impl<P: PeerAddress> Server<P> {
         let transport = &layer.transport;
         let is_proven = |peer| transport.is_proven(peer);
         let registry = &mut self.notifier.registry;
-        let Some(sequence) = registry.register(asked.peer, request, response, is_proven, now)
+        let Some(sequence) =
+            registry.register((asked.peer, &asked.association), request, response, is_proven, now)
         else {
             // An observer that proves its address takes the place of one that does not.
             if registry.is_full_for(asked.peer) && !is_proven(asked.peer) {

@@ -5,7 +5,7 @@ use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::Token;
 
 use crate::blockwise::Exponent;
-use crate::exchange::{ExchangeId, Input, Output};
+use crate::exchange::{Association, ExchangeId, Input, Output};
 use crate::params::MESSAGE_OVERHEAD;
 use crate::{ConfigError, CongestionControl, Endpoint, Lifetimes, PeerAddress};
 
@@ -52,6 +52,11 @@ pub trait Transport<P>: for<'a> Machine<Input<'a> = Input<'a, P>, Output = Outpu
     /// The name of the key that protects a request of a peer.
     fn identity(&self, _exchange: ExchangeId) -> Option<&[u8]> {
         None
+    }
+    /// What protects a request of a peer, before it is answered. Blocks under different associations are never of one
+    /// body (RFC 9175 s3.5.1).
+    fn association(&self, _exchange: ExchangeId) -> Association {
+        Association::Open
     }
     /// Octets of a message that may leave to a peer now: no bound for proven addresses.
     fn credit(&self, peer: P, now: Instant) -> usize;

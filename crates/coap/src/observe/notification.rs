@@ -3,7 +3,7 @@
 use lowmesh_units::Instant;
 use lowmesh_wire::coap::Token;
 
-use crate::blockwise::RequestKey;
+use crate::blockwise::BodyKey;
 use crate::event::ResponseTemplate;
 
 /// A notification to send now.
@@ -15,8 +15,8 @@ pub struct Notification<P> {
     pub token: Token,
     /// CON or NON.
     pub confirmable: bool,
-    /// What the request and those for later blocks of the state have in common.
-    pub key: RequestKey,
+    /// What the request and those for later blocks of the state have in common, and what protects them.
+    pub key: BodyKey,
     /// The Block2 option of the request, which says what size of blocks the client prefers.
     pub block: Option<u32>,
     /// The state, Observe option included.

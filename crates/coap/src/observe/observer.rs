@@ -14,12 +14,14 @@ use lowmesh_wire::coap::{Kind, Message, OptionNumber, Token};
 use super::observation::{ObservationId, ObserverId};
 use crate::PeerAddress;
 use crate::event::{Notifications, ResponseTemplate};
-use crate::exchange::Name;
+use crate::exchange::{Association, Name};
 
 /// What is kept of one observer.
 #[derive(Debug)]
 pub(super) struct Observer {
     pub(super) observation: ObservationId,
+    /// What protected its request.
+    pub(super) association: Association,
     /// Notifications are CON: the request was, and the application leaves it at that.
     pub(super) confirmable: bool,
     /// The Block2 option of the request.
@@ -47,15 +49,17 @@ pub(super) struct Observer {
 }
 
 impl Observer {
-    /// The client of `request`, which has had `response` with a version of the state.
+    /// The client of `request` under an association, which has had `response` with a version of the state.
     pub(super) fn new(
         request: &Message,
+        association: &Association,
         response: &ResponseTemplate,
         (observation, version): (ObservationId, u64),
         now: Instant,
     ) -> Self {
         Self {
             observation,
+            association: association.clone(),
             confirmable: match response.notifications {
                 Notifications::AsRequested => request.kind == Kind::Confirmable,
                 Notifications::NonConfirmable => false,
@@ -191,7 +195,8 @@ mod tests {
         let response = ResponseTemplate::new(Code::CONTENT);
         let observation = (ObservationId::for_test(1), 1);
         let id = (peer, request.token.clone());
-        let observer = Observer::new(&request, &response, observation, Instant::ZERO);
+        let observer =
+            Observer::new(&request, &Association::Open, &response, observation, Instant::ZERO);
         observers.insert(id.clone(), observer, proven);
         id
     }

@@ -25,9 +25,9 @@ use super::observation::{ObservationId, Observations, ObserverId};
 use super::observer::{Observer, Observers};
 use super::waiting::Waiting;
 use crate::PeerAddress;
-use crate::blockwise::RequestKey;
+use crate::blockwise::{BodyKey, RequestKey};
 use crate::event::ResponseTemplate;
-use crate::exchange::Name;
+use crate::exchange::{Association, Name};
 use crate::params::{CONFIRM_AFTER, NOTIFICATION_GAP};
 
 /// All observations of a server.
@@ -64,12 +64,12 @@ impl<P: PeerAddress> Registry<P> {
         self.observers.len()
     }
     /// Registers the client of a request whose `response` has succeeded; returns the value of the
-    /// response's Observe option, or `None` if there is no room: then the response leaves without
-    /// the option (RFC 7641 s4.1). When all places are taken, or those of its source, the oldest unproven
+    /// response's Observe option, or `None` if there is no room, or if its token is that of an observer under another
+    /// association: then the response leaves without the option (RFC 7641 s4.1). When all places are taken, or those of its source, the oldest unproven
     /// observer, of its source, gives way to a proven one.
     pub fn register(
         &mut self,
-        peer: P,
+        (peer, association): (P, &Association),
         request: &Message,
         response: &ResponseTemplate,
         is_proven: impl Fn(P) -> bool,
@@ -77,6 +77,10 @@ impl<P: PeerAddress> Registry<P> {
     ) -> Option<u32> {
         let proven = is_proven(peer);
         let id = (peer, request.token.clone());
+        // RFC 8613 s4.1.3.5: SHOULD NOT remove an active observation because of a request with its token.
+        if self.observers.get(&id).is_some_and(|one| one.association != *association) {
+            return None;
+        }
         // RFC 7641 s4.1: an entry with the same endpoint and token is replaced.
         self.take_out(&id);
         let source = peer.source();
@@ -88,7 +92,7 @@ impl<P: PeerAddress> Registry<P> {
             return None;
         }
         let joined = self.observations.join(request, id.clone(), response.payload.len());
-        let observer = Observer::new(request, response, joined, now);
+        let observer = Observer::new(request, association, response, joined, now);
         self.observers.insert(id, observer, proven);
         Some(self.observations.next_sequence())
     }
@@ -163,6 +167,13 @@ impl<P: PeerAddress> Registry<P> {
     /// The next observation whose state the application has to be asked for once more.
     pub fn next_stale(&mut self) -> Option<ObservationId> {
         self.stale.pop()
+    }
+    /// A client no longer observes. An observer under another association stays.
+    pub fn deregister(&mut self, peer: P, association: &Association, token: &Token) {
+        let observer = self.observers.get(&(peer, token.clone()));
+        if observer.is_some_and(|one| one.association == *association) {
+            self.remove(peer, token);
+        }
     }
     /// Forgets an observer; true if it was one.
     pub fn remove(&mut self, peer: P, token: &Token) -> bool {
@@ -380,7 +391,8 @@ impl<P: PeerAddress> Registry<P> {
         }
         self.in_flight.insert(handle, id.clone());
         let (response, ends) = observation.response(observer.format)?;
-        let (key, block) = (RequestKey::of(&observation.request), observer.block);
+        let request = RequestKey::of(&observation.request);
+        let (key, block) = (BodyKey::new(observer.association.clone(), request), observer.block);
         if ends {
             self.remove(id.0, &id.1);
         }

@@ -21,7 +21,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use core::fmt;
 
 use lowmesh_coap::blockwise::Exponent;
-use lowmesh_coap::exchange::{ExchangeId, GroupInput, Input, Name, Output};
+use lowmesh_coap::exchange::{Association, ExchangeId, GroupInput, Input, Name, Output};
 use lowmesh_coap::params::{INCOMING_MAX, MESSAGE_OVERHEAD};
 use lowmesh_coap::{
     Config, ConfigError, CongestionControl, ConnectionLimits, Connections, Endpoint, Host,
@@ -464,6 +464,9 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Transport<P> for Prot
     }
     fn identity(&self, exchange: ExchangeId) -> Option<&[u8]> {
         self.answering.get(&exchange)?.kid()
+    }
+    fn association(&self, exchange: ExchangeId) -> Association {
+        self.answering.get(&exchange).map_or(Association::Open, Answering::association)
     }
     fn awaits_response(&self, exchange: ExchangeId) -> bool {
         self.transport.awaits_response(exchange)

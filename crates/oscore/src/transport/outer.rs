@@ -16,9 +16,10 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use lowmesh_coap::blockwise::{
-    Arrival, Assembled, Assemblies, Block, Limits, Progress, Representations, RequestKey, Transfer,
+    Arrival, Assembled, Assemblies, Block, BodyKey, Limits, Progress, Representations, RequestKey,
+    Transfer,
 };
-use lowmesh_coap::exchange::{ExchangeId, Input, Name, Output};
+use lowmesh_coap::exchange::{Association, ExchangeId, Input, Name, Output};
 use lowmesh_coap::params::BLOCK_OPTIONS_OVERHEAD;
 use lowmesh_coap::{Lifetimes, PeerAddress, RequestTemplate, ResponseTemplate, Transport};
 use lowmesh_machine::{DropReason, debug_assert_accepted};
@@ -58,7 +59,7 @@ struct Gathering<P> {
 pub(super) struct Outside {
     arrived: Option<Block>,
     wanted: Option<Block>,
-    key: Option<RequestKey>,
+    key: Option<BodyKey>,
 }
 
 impl<P: PeerAddress> OuterBlocks<P> {
@@ -169,7 +170,8 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             self.answer_outside(exchange, response, multicast, now);
             return None;
         };
-        let key = RequestKey::of(&message);
+        // These blocks are in the open; the OSCORE option is part of the request's key, and differs for each message.
+        let key = BodyKey::new(Association::Open, RequestKey::of(&message));
         if multicast && arrived.is_some() {
             // RFC 10020 s3.8: a body in blocks has no meaning for a group.
             self.answer_outside(exchange, ResponseTemplate::new(Code::BAD_REQUEST), true, now);

@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::Write as _;
 
-use lowmesh_coap::exchange::{ExchangeId, Input, Name, Output};
+use lowmesh_coap::exchange::{Association, ExchangeId, Input, Name, Output};
 use lowmesh_coap::observe::{DEREGISTER, REGISTER};
 use lowmesh_coap::{PeerAddress, ResponseTemplate, Transport};
 use lowmesh_machine::Rejected;
@@ -37,6 +37,9 @@ pub(super) struct Answering<P> {
 impl<P: PeerAddress> Answering<P> {
     pub(super) fn peer(&self) -> P {
         self.peer
+    }
+    pub(super) fn association(&self) -> Association {
+        association(self.secured.as_ref())
     }
     pub(super) fn kid(&self) -> Option<&[u8]> {
         self.kid.as_deref()
@@ -112,7 +115,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         let reads = matches!(message.code, Code::GET | Code::FETCH);
         let observe = message.options.get_uint(OptionNumber::OBSERVE).filter(|_| reads);
         if observe == Some(DEREGISTER) {
-            self.observed.remove(&(from, message.token.clone()));
+            self.deregister((from, message.token.clone()), &association(secured.as_ref()));
         }
         let registers = observe == Some(REGISTER);
         if secured.is_some() || registers {
@@ -129,6 +132,14 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             self.answering.insert(exchange, answering);
         }
         self.outbox.push(Output::Request { exchange, from, message, multicast });
+    }
+    /// A client no longer observes.
+    fn deregister(&mut self, observer: (P, Token), under: &Association) {
+        let observed = self.observed.get(&observer).map(|one| association(one.as_ref()));
+        // RFC 8613 s4.1.3.5: SHOULD NOT remove an active observation because of a request with its token.
+        if observed.is_some_and(|one| one == *under) {
+            self.observed.remove(&observer);
+        }
     }
     /// The host answers.
     pub(super) fn respond(
@@ -283,6 +294,18 @@ fn open<C: SecurityContexts>(
     Ok(opened.map(|Opened { request, received, context }| {
         (request, Secured::Context { context, received })
     }))
+}
+
+/// What protects a request.
+fn association(secured: Option<&Secured>) -> Association {
+    match secured {
+        None => Association::Open,
+        Some(Secured::Context { context, .. }) => Association::Context(*context),
+        Some(Secured::Group { group, received }) => {
+            let id = received.from().as_bytes().to_vec();
+            Association::Member { group: *group, id }
+        }
+    }
 }
 
 impl Secured {

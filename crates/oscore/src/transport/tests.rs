@@ -19,6 +19,7 @@ use crate::group::{Configuration, Group, GroupState, SignatureAlgorithm, credent
 use crate::params::FORGED_BURST;
 use crate::{Challenge, Contexts};
 
+mod bodies;
 mod bounds;
 mod outer;
 

@@ -5,8 +5,9 @@ use lowmesh_wire::coap::{Kind, MessageId, Options};
 use proptest::prelude::*;
 
 use super::*;
-use crate::blockwise::{Arrival, Assembled, Assemblies, Representations, RequestKey};
+use crate::blockwise::{Arrival, Assembled, Assemblies, BodyKey, Representations, RequestKey};
 use crate::event::ResponseTemplate;
+use crate::exchange::Association;
 
 const UDP: Limits =
     Limits { exponent: Exponent::MAX, payload_max: 1024, body_max: 100_000, negotiates: false };
@@ -277,6 +278,7 @@ fn echo_body(request: RequestTemplate, limits: Limits, most: (Exponent, usize)) 
     for _ in 0..100_000 {
         let request = transfer.request().expect("enough numbers");
         let key = RequestKey::from_parts(request.code, &request.options);
+        let key = BodyKey::new(Association::Open, key);
         let arrived = read(&request, OptionNumber::BLOCK1);
         let asked = read(&request, OptionNumber::BLOCK2);
         let mut answer = ResponseTemplate::new(Code::CONTINUE);

@@ -49,6 +49,29 @@ fn later_blocks_of_an_observed_state_are_no_notifications() {
 }
 
 #[test]
+fn no_body_goes_on_in_the_next_session_of_its_peer() {
+    for ends in [false, true] {
+        let (mut server, _) = observed();
+        let upload = |server: &mut Datagrams, id, number, more| {
+            let mut put = Message { code: Code::PUT, ..get(Kind::Confirmable, id, "/up") };
+            let exponent = Exponent::fitting(64);
+            Block { number, more, exponent }.write(&mut put.options, OptionNumber::BLOCK1);
+            put.payload = vec![7; 64];
+            hear(server, WATCHER, &put, T0);
+            answer_with(server, &ResponseTemplate::new(Code::CHANGED), T0).remove(0).1.code
+        };
+        assert_eq!(upload(&mut server, 60, 0, true), Code::CONTINUE);
+        if ends {
+            let ended = Input::SessionEnded { peer: WATCHER, reopens: false };
+            server.handle(T0, ended).expect("never fails");
+            assert_eq!(server.body_octets(), 0, "of both directions");
+        }
+        let last = if ends { Code::REQUEST_ENTITY_INCOMPLETE } else { Code::CHANGED };
+        assert_eq!(upload(&mut server, 61, 1, false), last);
+    }
+}
+
+#[test]
 fn an_error_ends_an_observation_without_options_of_a_representation() {
     let (mut server, _) = observed();
     let now = Instant::from_secs(5);

@@ -41,14 +41,14 @@ impl Bench {
         Self { registry, handle: 0, latest: state("") }
     }
     fn register(&mut self, peer: u32, request: &Message, proven: bool) -> Option<u32> {
-        self.registry.register(peer, request, &state(""), |_| proven, T0)
+        self.registry.register((peer, &Association::Open), request, &state(""), |_| proven, T0)
     }
     /// CON, unless the application wants NON.
     fn register_non(&mut self, peer: u32, proven: bool) {
         let mut response = state("");
         response.notifications = Notifications::NonConfirmable;
         let request = request(Kind::Confirmable, "/t", 1);
-        self.registry.register(peer, &request, &response, |_| proven, T0);
+        self.registry.register((peer, &Association::Open), &request, &response, |_| proven, T0);
     }
     /// Everybody who is to be notified now.
     fn due(&mut self, standing: Standing, now: Instant) -> Vec<Notified> {
@@ -145,7 +145,12 @@ fn when_all_places_are_taken_the_oldest_unproven_observer_gives_way_to_a_proven_
     bench.register(2, &get, false);
     bench.register(3, &get, false);
     assert_eq!(bench.register(4, &get, false), None, "it has proven nothing either");
-    assert!(bench.registry.register(4, &get, &state(""), |peer| peer == 4, T0).is_some());
+    assert!(
+        bench
+            .registry
+            .register((4, &Association::Open), &get, &state(""), |peer| peer == 4, T0)
+            .is_some()
+    );
     let peers: Vec<u32> = bench.change("1", PROVEN, T0).iter().map(|(_, one)| one.peer).collect();
     assert_eq!(peers, [1, 3, 4]);
 }
@@ -270,7 +275,8 @@ fn an_observer_that_proves_its_address_by_other_means_is_not_displaced() {
     let mut bench = Bench::of(Registry::new(1, 3));
     let get = request(Kind::Confirmable, "/t", 1);
     bench.register(1, &get, false);
-    let place = bench.registry.register(2, &get, &state(""), |peer| peer == 1, T0);
+    let place =
+        bench.registry.register((2, &Association::Open), &get, &state(""), |peer| peer == 1, T0);
     assert_eq!((place, bench.registry.observers()), (None, 1));
 }
 
@@ -355,7 +361,7 @@ fn a_state_in_another_content_format_ends_the_observation_with_4_06() {
     let mut bench = bench();
     let text = state("a").with_format(ContentFormat::TEXT_PLAIN);
     let get = request(Kind::Confirmable, "/t", 1);
-    bench.registry.register(1, &get, &text, |_| true, T0);
+    bench.registry.register((1, &Association::Open), &get, &text, |_| true, T0);
     bench.become_state(text, T0);
     let (handle, same) = bench.due(PROVEN, T0).remove(0);
     assert_eq!(same.response.code, Code::CONTENT);
