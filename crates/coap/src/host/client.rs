@@ -137,8 +137,7 @@ impl<P: PeerAddress> Client<P> {
             Lookup::Stale(tag) => plain = validating(&mut message, &tag),
             Lookup::Missing => {}
         }
-        // RFC 9175 s3.4: bodies that are under way at the same time have different tags.
-        let tag = (layer.serial as u32).to_be_bytes();
+        let tag = layer.request_tag(&message);
         let transfer = Transfer::new(message, transfer_limits(layer, peer), &tag);
         let ask = Ask::new(peer, name, Role::Request);
         let inner = self.open(layer, Ask { transfer: Some(transfer), plain, ..ask });
@@ -355,9 +354,11 @@ impl<P: PeerAddress> Client<P> {
         ask: Ask<P>,
         now: Instant,
     ) {
-        let tag = (layer.serial as u32).to_be_bytes();
         let limits = transfer_limits(layer, ask.peer);
-        let transfer = ask.plain.map(|plain| Transfer::new(plain, limits, &tag));
+        let transfer = ask.plain.map(|plain| {
+            let tag = layer.request_tag(&plain);
+            Transfer::new(plain, limits, &tag)
+        });
         self.asks.insert(inner, Ask { transfer, plain: None, ..ask });
         if self.send_next(layer, inner, now).is_err() {
             self.end(layer, inner, (DropReason::QueueFull, None), now);

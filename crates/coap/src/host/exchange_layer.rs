@@ -1,5 +1,7 @@
 //! What the client and the server of a host stand on: the transport below, and the outputs for the application.
 
+use alloc::vec::Vec;
+
 use lowmesh_machine::Outbox;
 use lowmesh_units::{Instant, Rng};
 use lowmesh_wire::coap::{Message, OptionNumber};
@@ -8,7 +10,7 @@ use super::event::Output;
 use super::{HostLimits, Transport};
 use crate::PeerAddress;
 use crate::blockwise::{Block, Exponent};
-use crate::event::ResponseTemplate;
+use crate::event::{RequestTemplate, ResponseTemplate};
 use crate::exchange::{ExchangeId, Input, Name};
 use crate::params::BLOCK_OPTIONS_OVERHEAD;
 use crate::resource::DISCOVERY;
@@ -22,16 +24,31 @@ pub(super) struct ExchangeLayer<P, T> {
     pub(super) outbox: Outbox<Output<P>>,
     /// Messages that the host has named.
     pub(super) serial: u64,
+    /// The latest Request-Tag; `None` before the first body that may need blocks.
+    tag: Option<u32>,
 }
 
 impl<P: PeerAddress, T: Transport<P>> ExchangeLayer<P, T> {
     pub(super) const fn new(transport: T, limits: HostLimits, rng: Rng) -> Self {
-        Self { transport, limits, rng, outbox: Outbox::new(), serial: 0 }
+        Self { transport, limits, rng, outbox: Outbox::new(), serial: 0, tag: None }
     }
     /// A name that no other message of the host has.
     pub(super) const fn next_name(&mut self) -> Name {
         self.serial += 1;
         Name::Host(self.serial)
+    }
+    /// A Request-Tag for the body of a request, which no other body has. Without a body that may need blocks it is empty.
+    ///
+    /// RFC 9175 s3.4, s3.5.1: MUST NOT recycle a tag while a block of an earlier body could still be taken. The bodies of
+    /// this host are counted. Those of its earlier life are not known, so the count starts at a random number.
+    pub(super) fn request_tag(&mut self, request: &RequestTemplate) -> Vec<u8> {
+        if request.payload.len() <= Exponent::MIN.size() {
+            return Vec::new();
+        }
+        let before = self.tag.unwrap_or_else(|| self.rng.next_u32());
+        let tag = before.wrapping_add(1);
+        self.tag = Some(tag);
+        tag.to_be_bytes().to_vec()
     }
     /// The largest blocks for a peer, proven or not.
     pub(super) fn preferred(&self, peer: P) -> Exponent {

@@ -48,6 +48,26 @@ fn later_blocks_of_an_observed_state_are_no_notifications() {
     assert_eq!((has(&later), later.payload), ([false, true, true], body(200)[64..128].to_vec()));
 }
 
+/// The Request-Tags of two long uploads of a client.
+fn tags(node: u16) -> [Vec<u8>; 2] {
+    let mut client = host(node, TRUSTING);
+    [1, 2].map(|name| {
+        let message = RequestTemplate::new(Code::PUT, "/up").with_payload(body(3000));
+        let input = Input::Request { peer: name, message, handle: Handle(name.into()) };
+        client.handle(T0, input).expect("acceptable");
+        let (_, sent) = super::drive::wants(&mut client);
+        sent[0].1.options.get(OptionNumber::REQUEST_TAG).expect("a body in blocks").to_vec()
+    })
+}
+
+#[test]
+fn each_body_has_its_own_tag_also_after_a_restart() {
+    let mut all: Vec<_> = (1..9).flat_map(tags).collect();
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), 16, "{all:?}");
+}
+
 #[test]
 fn no_body_goes_on_in_the_next_session_of_its_peer() {
     for ends in [false, true] {
