@@ -12,7 +12,7 @@ use super::block::{Block, Exponent};
 use super::key::BodyKey;
 use crate::PeerAddress;
 use crate::event::ResponseTemplate;
-use crate::params::REPETITION_MAX;
+use crate::params::{MAX_AGE_DEFAULT, REPETITION_MAX};
 use crate::quota::QuotaMap;
 use crate::resource::EntityTag;
 
@@ -23,6 +23,8 @@ const OF_ONE_ANSWER: [OptionNumber; 3] =
 #[derive(Debug)]
 struct Stored {
     response: ResponseTemplate,
+    /// When the application made it: its Max-Age counts from then.
+    made: Instant,
     expires: Instant,
     /// The request whose repetition it answers.
     repetition: Option<(Repeatable, Instant)>,
@@ -104,7 +106,7 @@ impl<P: PeerAddress> Representations<P> {
                 response.options.remove(own);
             }
             let expires = now + self.stored.lifetime();
-            let stored = Stored { response, expires, repetition: None };
+            let stored = Stored { response, made: now, expires, repetition: None };
             // A body that is not kept is made again for each block.
             let _kept = self.stored.insert(place, stored, octets, proven, now);
         }
@@ -119,7 +121,8 @@ impl<P: PeerAddress> Representations<P> {
         of: Repeatable,
         now: Instant,
     ) {
-        let repetition = Some((of, now + REPETITION_MAX));
+        // RFC 7252 s5.10.5: past its Max-Age the response is no longer what the application says.
+        let repetition = Some((of, now + max_age(&response).min(REPETITION_MAX)));
         let same =
             |one: &ResponseTemplate| one.code == response.code && one.payload == response.payload;
         if let Some(stored) = self.stored.get(&place, now).filter(|one| same(&one.response)) {
@@ -130,7 +133,7 @@ impl<P: PeerAddress> Representations<P> {
         let expires = now + self.stored.lifetime();
         // What is not kept is made again.
         let proven = false;
-        let stored = Stored { response, expires, repetition };
+        let stored = Stored { response, made: now, expires, repetition };
         let _kept = self.stored.insert(place, stored, octets, proven, now);
     }
     /// The response to the repetition of a request, once.
@@ -142,7 +145,10 @@ impl<P: PeerAddress> Representations<P> {
     ) -> Option<ResponseTemplate> {
         let stored = self.stored.get(place, now)?;
         let (kept, until) = stored.repetition.take()?;
-        (kept == of && now < until).then(|| stored.response.clone())
+        (kept == of && now < until).then(|| {
+            let left = max_age(&stored.response).saturating_sub(now.since(stored.made));
+            aged(&stored.response, left)
+        })
     }
     /// A later block of what is kept; `None` if nothing is.
     pub fn later(
@@ -160,8 +166,27 @@ impl<P: PeerAddress> Representations<P> {
         stored.expires = now + lifetime;
         // The client goes on from its first block.
         stored.repetition = None;
-        Some(slice(&stored.response, Some(asked), most, room))
+        // Without the option later blocks stay as short as they are: the default counts from the first block.
+        let said = stored.response.options.get(OptionNumber::MAX_AGE).is_some();
+        let waited = if said { now.since(stored.made) } else { Duration::ZERO };
+        let whole = aged(&stored.response, max_age(&stored.response).saturating_sub(waited));
+        Some(slice(&whole, Some(asked), most, room))
     }
+}
+
+/// How long a response was fresh when it was made (RFC 7252 s5.10.5).
+fn max_age(response: &ResponseTemplate) -> Duration {
+    let said = response.options.get_uint(OptionNumber::MAX_AGE);
+    said.map_or(MAX_AGE_DEFAULT, |seconds| Duration::from_secs(seconds.into()))
+}
+
+/// A response of which this much of its Max-Age is left. A second that has begun counts as passed.
+fn aged(response: &ResponseTemplate, left: Duration) -> ResponseTemplate {
+    let mut response = response.clone();
+    if left < max_age(&response) {
+        response.options.set_uint(OptionNumber::MAX_AGE, left.as_secs() as u32);
+    }
+    response
 }
 
 /// One block of a whole response, no larger than was asked for and than may leave.
@@ -297,6 +322,51 @@ mod tests {
         assert!(kept.later(&place(3), asked(1, 6), UDP, T0).is_some());
         kept.answer(place(4), content(6000), None, UDP, true, T0);
         assert_eq!(kept.octets(), of_two, "too long to be kept at all");
+    }
+
+    fn fresh_for(seconds: u32) -> ResponseTemplate {
+        let mut response = content(2500);
+        response.options.set_uint(OptionNumber::MAX_AGE, seconds);
+        response
+    }
+
+    fn said(response: &ResponseTemplate) -> Option<u32> {
+        response.options.get_uint(OptionNumber::MAX_AGE)
+    }
+
+    #[test]
+    fn later_blocks_say_what_is_left_of_the_max_age_of_their_body() {
+        let mut kept = Representations::new(20_000, 20_000);
+        let first = kept.answer(place(1), fresh_for(30), None, UDP, true, T0);
+        assert_eq!(said(&first), Some(30));
+        for (second, left) in [(0, 30), (7, 23), (20, 10), (30, 0), (100, 0)] {
+            let later = kept.later(&place(1), asked(1, 6), UDP, T0 + Duration::from_secs(second));
+            assert_eq!(later.as_ref().and_then(said), Some(left), "after {second} s");
+        }
+        kept.answer(place(2), content(2500), None, UDP, true, T0);
+        let later = kept.later(&place(2), asked(1, 6), UDP, T0 + Duration::from_secs(7));
+        assert_eq!(later.as_ref().and_then(said), None, "the default counts from the first block");
+    }
+
+    #[test]
+    fn a_repetition_gets_what_is_left_of_the_max_age_and_nothing_stale() {
+        let of = Repeatable { body: EntityTag::of(b""), changes: 0 };
+        let repeat = |response: ResponseTemplate, after| {
+            let mut kept = Representations::new(20_000, 20_000);
+            kept.keep_for_repetition(place(1), response, of, T0);
+            kept.take_repetition(&place(1), of, T0 + after)
+        };
+        let seconds = Duration::from_secs;
+        for (max_age, after, left) in [(30, 0, 30), (30, 4, 26), (5, 4, 1)] {
+            let again = repeat(fresh_for(max_age), seconds(after)).expect("still fresh");
+            assert_eq!(said(&again), Some(left), "{after} of {max_age} s");
+        }
+        let again = repeat(content(100), seconds(4)).expect("still fresh");
+        assert_eq!(said(&again), Some(56), "of the default");
+        for (max_age, after) in [(0, 0), (2, 2), (5, 9), (30, 10)] {
+            let again = repeat(fresh_for(max_age), seconds(after));
+            assert!(again.is_none(), "{after} of {max_age} s: the application is asked again");
+        }
     }
 
     #[test]

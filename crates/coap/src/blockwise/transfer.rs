@@ -12,7 +12,7 @@ use lowmesh_wire::coap::{Class, Code, Message, OptionNumber};
 
 use super::block::{Block, Exponent};
 use crate::event::RequestTemplate;
-use crate::params::TRANSFER_RESTARTS_MAX;
+use crate::params::{MAX_AGE_DEFAULT, TRANSFER_RESTARTS_MAX};
 
 /// The limits of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -381,6 +381,14 @@ impl Transfer {
         }
         if body.len() + response.payload.len() > self.limits.body_max {
             return Progress::Failed(TransferError::TooLarge);
+        }
+        let said = |seconds: Option<u32>| seconds.map_or(MAX_AGE_DEFAULT.as_secs(), u64::from);
+        // RFC 7252 s5.10.5: the body is fresh as long as all of its blocks are.
+        let max_age = OptionNumber::MAX_AGE;
+        if let Some(left) = response.options.get_uint(max_age)
+            && u64::from(left) < said(first.options.get_uint(max_age))
+        {
+            first.options.set_uint(max_age, left);
         }
         body.extend_from_slice(&response.payload);
         if block.more {

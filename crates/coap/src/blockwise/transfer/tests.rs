@@ -216,6 +216,30 @@ fn blocks_of_a_response_become_one_body() {
 }
 
 #[test]
+fn a_body_is_fresh_as_long_as_all_of_its_blocks() {
+    for (first, last, whole) in [
+        (Some(30), Some(8), Some(8)),
+        (Some(8), Some(30), Some(8)),
+        (None, Some(8), Some(8)),
+        (None, Some(80), None),
+    ] {
+        let mut transfer = Transfer::new(RequestTemplate::get("/a"), UDP, b"");
+        let aged = |mut block: Message, seconds: Option<u32>| {
+            if let Some(seconds) = seconds {
+                block.options.set_uint(OptionNumber::MAX_AGE, seconds);
+            }
+            block
+        };
+        transfer.request().expect("possible");
+        transfer.on_response(aged(content(0, true, b"1"), first));
+        transfer.request().expect("possible");
+        let done = transfer.on_response(aged(content(1, false, b"1"), last));
+        let Progress::Done(body) = done else { panic!("{done:?}") };
+        assert_eq!(body.options.get_uint(OptionNumber::MAX_AGE), whole);
+    }
+}
+
+#[test]
 fn a_resource_that_changes_is_read_from_the_start_and_not_for_ever() {
     let mut transfer = Transfer::new(RequestTemplate::get("/large"), UDP, b"t");
     for _ in 0..TRANSFER_RESTARTS_MAX {
