@@ -91,6 +91,13 @@ pub const FORGED_ALL_INTERVAL: Duration = Duration::from_millis(125);
 /// Checks of one message under different signatures; ours: a copy that a link has damaged does not hide a good one, and the
 /// tag, which a stranger cannot change, bounds what it can repeat.
 pub const FORGED_COPIES: u8 = 4;
+/// Further checks of one such message, one in so long; ours: the genuine message is taken when it comes again, although
+/// its altered copies came first. RFC 7252 s4.8: its sender repeats it for some 45 s.
+pub const FORGED_AGAIN_INTERVAL: Duration = Duration::from_secs(1);
+/// Further checks of all such messages at once, and how long until one more is; ours, as [`FORGED_ALL_INTERVAL`].
+pub const FORGED_AGAIN_ALL_BURST: u64 = 8;
+/// See [`FORGED_AGAIN_ALL_BURST`].
+pub const FORGED_AGAIN_ALL_INTERVAL: Duration = Duration::from_millis(125);
 /// Messages whose signatures were wrong that are remembered, the latest ones; ours: two minutes of the checks that
 /// [`FORGED_ALL_INTERVAL`] allows.
 pub const FORGED_REMEMBERED: usize = 1024;

@@ -3,8 +3,8 @@
 //! A message in group mode can have a tag that verifies and a signature that does not. Two attackers can make such messages:
 //!
 //! - A stranger without keys repeats a message that it has heard, with other signatures: the tag does not cover them. It
-//!   makes no other tag, so the first check of a message counts, and the next ones do not. After [`FORGED_COPIES`] of them the
-//!   message is dropped unchecked, whatever its signature.
+//!   makes no other tag, so the first check of a message counts, and the next ones do not. After [`FORGED_COPIES`] of them one
+//!   copy a second is checked, since the genuine one may still come; the others are dropped unchecked.
 //! - A holder of the secrets makes any number of messages, under the name of any member.
 //!
 //! A check costs some fifty times as much as the tag, so checks that fail are counted:
@@ -12,6 +12,8 @@
 //! ```text
 //!   source   8 at once, then one a second      │ beyond, a message in group mode is dropped unchecked;
 //!   all     64 at once, then eight a second    │ pairwise mode has no signatures, and goes on
+//!   again    one a second of one message,      │ for copies beyond the fourth of a message whose signature was
+//!            eight a second of all             │ wrong; beyond, they are dropped unchecked
 //! ```
 //! The shares are looked at last, behind replay window and tag: what a stranger makes up costs nobody a share.
 //! A source that has shown a valid signature has its own share also while that of all is used up. Valid signatures are not
@@ -24,8 +26,9 @@ use lowmesh_units::{Duration, Instant};
 
 use crate::group::Signed;
 use crate::params::{
-    FORGED_ALL_BURST, FORGED_ALL_INTERVAL, FORGED_BURST, FORGED_COPIES, FORGED_INTERVAL,
-    FORGED_REMEMBERED, SIGNATURE_SOURCES_MAX,
+    FORGED_AGAIN_ALL_BURST, FORGED_AGAIN_ALL_INTERVAL, FORGED_AGAIN_INTERVAL, FORGED_ALL_BURST,
+    FORGED_ALL_INTERVAL, FORGED_BURST, FORGED_COPIES, FORGED_INTERVAL, FORGED_REMEMBERED,
+    SIGNATURE_SOURCES_MAX,
 };
 
 /// What may still be checked. It holds the time at which all that was used has come back.
@@ -51,13 +54,24 @@ struct Source {
     signs: bool,
 }
 
+/// A message whose signature was wrong.
+#[derive(Clone, Copy, Debug)]
+struct Failed {
+    /// How often, up to [`FORGED_COPIES`].
+    times: u8,
+    /// When it is checked again after that.
+    next: Instant,
+}
+
 /// The forged signatures of each source.
 #[derive(Debug)]
 pub(super) struct Forgeries<P> {
     sources: BTreeMap<P, Source>,
     all: Share,
-    /// How often the signature of a message was wrong, and the messages in the order of their first check.
-    failed: BTreeMap<Signed, u8>,
+    /// Further checks of messages whose signature was wrong.
+    again: Share,
+    /// Messages whose signature was wrong, and the same in the order of their first check.
+    failed: BTreeMap<Signed, Failed>,
     order: VecDeque<Signed>,
 }
 
@@ -85,7 +99,8 @@ impl<P: PeerAddress> Check<'_, P> {
 impl<P> Default for Forgeries<P> {
     fn default() -> Self {
         let (failed, order) = (BTreeMap::new(), VecDeque::new());
-        Self { sources: BTreeMap::new(), all: Share::UNUSED, failed, order }
+        let (all, again) = (Share::UNUSED, Share::UNUSED);
+        Self { sources: BTreeMap::new(), all, again, failed, order }
     }
 }
 
@@ -96,8 +111,10 @@ impl<P: PeerAddress> Forgeries<P> {
     }
     /// Whether the signature of a message may be checked.
     fn may_check(&self, from: P, signed: &Signed, now: Instant) -> bool {
-        if let Some(times) = self.failed.get(signed) {
-            return *times < FORGED_COPIES;
+        if let Some(failed) = self.failed.get(signed) {
+            let (burst, interval) = (FORGED_AGAIN_ALL_BURST, FORGED_AGAIN_ALL_INTERVAL);
+            let again = failed.next <= now && self.again.has_room(now, burst, interval);
+            return failed.times < FORGED_COPIES || again;
         }
         let all = self.all.has_room(now, FORGED_ALL_BURST, FORGED_ALL_INTERVAL);
         match self.sources.get(&from.source()) {
@@ -117,8 +134,12 @@ impl<P: PeerAddress> Forgeries<P> {
     ) {
         let Some(signed) = checked else { return };
         if !is_valid {
-            if let Some(times) = self.failed.get_mut(&signed) {
-                *times += 1;
+            let next = now + FORGED_AGAIN_INTERVAL;
+            if let Some(failed) = self.failed.get_mut(&signed) {
+                if failed.times == FORGED_COPIES {
+                    self.again.take(now, FORGED_AGAIN_ALL_INTERVAL);
+                }
+                *failed = Failed { times: FORGED_COPIES.min(failed.times + 1), next };
                 return;
             }
             if self.order.len() == FORGED_REMEMBERED
@@ -126,7 +147,7 @@ impl<P: PeerAddress> Forgeries<P> {
             {
                 self.failed.remove(&oldest);
             }
-            self.failed.insert(signed, 1);
+            self.failed.insert(signed, Failed { times: 1, next });
             self.order.push_back(signed);
         }
         let source = self.source(from.source(), now);
@@ -226,7 +247,40 @@ mod tests {
         // One of 64 is used.
         let others: alloc::vec::Vec<u32> = (1000..1100).collect();
         assert_eq!(checked(&mut forgeries, &others, 1, 1), 63 + 7);
-        assert!(!forgeries.may_check(5, &message(7), Instant::from_secs(100)), "it is remembered");
+    }
+
+    /// How many copies of so many messages are checked in so many seconds, one of each in a millisecond.
+    fn copies_checked(forgeries: &mut Forgeries<u32>, messages: u64, seconds: u64) -> usize {
+        let times = (1000..1000 * (1 + seconds)).map(Duration::from_millis);
+        let mut checked = 0;
+        for now in times.map(|time| Instant::ZERO + time) {
+            for one in 0..messages {
+                let mut check = forgeries.check(3, now);
+                if check.may(message(one)) {
+                    let signed = check.end();
+                    forgeries.on_checked(3, signed, false, now);
+                    checked += 1;
+                }
+            }
+        }
+        checked
+    }
+
+    #[test]
+    fn one_copy_a_second_of_a_message_is_checked_beyond_the_fourth() {
+        let mut forgeries = Forgeries::default();
+        assert_eq!(copies_checked(&mut forgeries, 1, 10), usize::from(FORGED_COPIES) + 9);
+    }
+
+    #[test]
+    fn further_checks_of_all_messages_have_a_bound() {
+        let mut forgeries = Forgeries::default();
+        // Each first check uses the share of its source: 8 at once, then one a second.
+        let (seconds, first) = (10, 8 + 9);
+        let checked = copies_checked(&mut forgeries, 100, seconds);
+        let most = first * usize::from(FORGED_COPIES) + 8 + 8 * seconds as usize;
+        let least = first * usize::from(FORGED_COPIES) + 8 * (seconds as usize - 2);
+        assert!((least..=most).contains(&checked), "{checked}, not {least} to {most}");
     }
 
     #[test]

@@ -137,6 +137,25 @@ fn a_stranger_who_alters_signatures_of_a_message_that_it_heard_silences_nobody()
 }
 
 #[test]
+fn a_message_is_taken_when_it_comes_again_although_altered_copies_came_first() {
+    let mut world = World::new(3, "");
+    let mut honest = Attacker::new(member(2, 4, "secret", ""));
+    let (heard, _) = honest.request(None, "/secret");
+    for number in 0..500 {
+        assert!(!is_served(&mut world, 60 + (number % 90) as u8, altered(&heard, number)));
+    }
+    // The message layer of its sender repeats it. At once nothing but the bound holds.
+    assert!(!is_served(&mut world, 50, heard.clone()));
+    world.now += Duration::from_millis(1100);
+    let mut again = heard;
+    again[3] ^= 0x55;
+    assert!(is_served(&mut world, 50, again.clone()));
+    world.now += Duration::from_secs(2);
+    again[3] ^= 0x66;
+    assert!(!is_served(&mut world, 50, again), "now it is a replay");
+}
+
+#[test]
 fn altered_signatures_of_a_response_use_no_share_of_its_member() {
     let mut world = World::new(1, "responses,text,group\n");
     world.ask(GROUP, RequestTemplate::get("/secret"), 7);
