@@ -182,8 +182,13 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             let arrival = Arrival { block, payload: &message.payload, announced };
             let proven = self.transport.is_proven(from);
             // RFC 8613 s4.1.3.4.2: SHALL be processed first, until all blocks have come or are too many together.
-            match self.outer.assemblies.take((from, key.clone()), arrival, proven, now) {
-                Assembled::Whole(payload) => message.payload = payload,
+            let place = (from, key.clone());
+            match self.outer.assemblies.take(place.clone(), arrival, proven, now) {
+                Assembled::Whole(payload) => {
+                    // A challenge is inside of the answer, and the repetition another message.
+                    self.outer.assemblies.end(&place);
+                    message.payload = payload;
+                }
                 other => {
                     let response = self.block_answer(from, block, &other);
                     self.answer_outside(exchange, response, false, now);

@@ -10,18 +10,30 @@ use crate::params::MAX_UNFRAGMENTED_SIZE;
 const PROXY: u8 = 1;
 const SERVER: u8 = 2;
 
-/// One end of a context of two.
-fn end(ours: &str, theirs: &str, own_requests: OwnRequests<u8>, plain: Plain) -> Side {
+/// A context of two.
+fn context(ours: &str, theirs: &str) -> crate::SecurityContext {
     let text =
         format!("master_secret,ascii,secret\nsender_id,ascii,{ours}\nrecipient_id,ascii,{theirs}");
-    let mut contexts = Contexts::default();
-    for context in crate::Configuration::parse(&text).expect("our own").contexts() {
-        contexts.add(context);
-    }
-    let contexts = VolatileContexts::new(contexts);
+    let contexts = crate::Configuration::parse(&text).expect("our own").contexts();
+    contexts.into_iter().next().expect("one")
+}
+
+/// One end of a context of two.
+fn end(ours: &str, theirs: &str, own_requests: OwnRequests<u8>, plain: Plain) -> Side {
+    let limits = HostLimits { amplification_max: None, ..HostLimits::default() };
+    end_with(ours, theirs, own_requests, plain, limits)
+}
+
+fn end_with(
+    ours: &str,
+    theirs: &str,
+    own_requests: OwnRequests<u8>,
+    plain: Plain,
+    limits: HostLimits,
+) -> Side {
+    let contexts = VolatileContexts::new(Contexts::new(vec![context(ours, theirs)]));
     let protection = Protection { contexts, own_requests, plain_requests: plain };
     let rng = Rng::stream(Seed(6), NodeId(ours.len() as u16), Purpose::Coap);
-    let limits = HostLimits { amplification_max: None, ..HostLimits::default() };
     over_datagrams(Config::default(), limits, Some(protection), rng).expect("possible")
 }
 
@@ -246,6 +258,34 @@ fn answered(server: &mut Side, bytes: &[u8]) -> Option<Code> {
         Output::Send { bytes, .. } => Some(Message::parse(&bytes).expect("our own").code),
         _ => None,
     })
+}
+
+#[test]
+fn a_message_whose_blocks_have_all_come_leaves_nothing_behind() {
+    let mut context = context("client", "server");
+    if let Some(reservation) = context.reservation_needed() {
+        context.confirm(reservation);
+    }
+    let mut put = StreamMessage::new(Code::PUT);
+    put.payload = body(20);
+    let sealed = context.protect_request(&put).expect("plain").0;
+    let option = sealed.options.get(OptionNumber::OSCORE).expect("protected");
+    for payload in [sealed.payload.clone(), vec![7; 30]] {
+        // Its address is not proven, so a challenge outside could have the last block repeated.
+        let limits = HostLimits::default();
+        let mut server = end_with("server", "client", OwnRequests::Plain, Plain::Refused, limits);
+        for (number, part) in payload.chunks(16).enumerate() {
+            let (number, more) = (number as u32, 16 * (number + 1) < payload.len());
+            let block =
+                Some((OptionNumber::BLOCK1, Block { number, more, exponent: Exponent::MIN }));
+            let mut message =
+                Message::parse(&outer(number as u16, 1, block, part.to_vec())).expect("own");
+            message.options.set(OptionNumber::OSCORE, option);
+            let code = answered(&mut server, &message.to_vec());
+            assert_eq!(code == Some(Code::CONTINUE), more, "{code:?}");
+            assert_eq!(server.transport().outer.octets() > 0, more);
+        }
+    }
 }
 
 #[test]
