@@ -1,5 +1,6 @@
 //! Requests of one's own, and what answers them (RFC 8613 s8.1 and s8.4).
 
+use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -36,6 +37,8 @@ pub(super) struct Asked<P> {
     echoed: bool,
     /// A notification has come.
     observed: bool,
+    /// Which member has answered it from each address; `None` if more than one has.
+    seen: BTreeMap<P, Option<Identity>>,
 }
 
 /// What responses belong to, the newest first: of an observation, its latest two registrations.
@@ -55,7 +58,8 @@ impl<P> Asked<P> {
     fn new(peer: P, request: RequestTemplate, outer: RequestTemplate, ties: Ties) -> Self {
         let token = request.token.clone();
         let (due, renewals, echoed, observed) = (None, 0, false, false);
-        Self { peer, request, outer, ties, token, due, renewals, echoed, observed }
+        let seen = BTreeMap::new();
+        Self { peer, request, outer, ties, token, due, renewals, echoed, observed, seen }
     }
     /// The request as it has left last.
     pub(super) const fn outer(&self) -> &RequestTemplate {
@@ -64,6 +68,18 @@ impl<P> Asked<P> {
     /// Whether a notification has come.
     pub(super) const fn is_observed(&self) -> bool {
         self.observed
+    }
+    /// A member has answered it from an address. Whether no other member has.
+    fn sees(&mut self, address: P, member: Identity) -> bool
+    where
+        P: Ord,
+    {
+        if self.seen.len() >= GROUP_MEMBERS_MAX && !self.seen.contains_key(&address) {
+            return false;
+        }
+        let seen = self.seen.entry(address).or_insert(Some(member));
+        *seen = seen.filter(|one| *one == member);
+        seen.is_some()
     }
     /// Whether it takes the token of an observation over.
     pub(super) fn has_token(&self, peer: &P, token: &Token) -> bool
@@ -273,7 +289,8 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
                 let checked = check.end();
                 self.forgeries.on_checked(from, checked, !is_forged, now);
                 if let Ok(Ok(answer)) = &opened {
-                    self.remember(from, answer.from);
+                    let alone = asked.sees(from, answer.from);
+                    self.remember(from, answer.from, alone);
                 }
                 opened.map(|result| result.map(|answer| Answer::Response(answer.response)))
             }
@@ -283,7 +300,15 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
     }
     /// Records the verified address of a member. Each member has one entry, its latest address, so that one member
     /// cannot fill the table.
-    pub(super) fn remember(&mut self, address: P, member: Identity) {
+    ///
+    /// The keys show who has made an answer, and nothing shows from where it came: who is on the path can send the answer
+    /// of one member on from the address of another. So if two members answer one request from one address, neither is
+    /// remembered there; `alone` says that none other has.
+    pub(super) fn remember(&mut self, address: P, member: Identity, alone: bool) {
+        if !alone {
+            self.members.remove(&address);
+            return;
+        }
         if self.members.get(&address) == Some(&member) {
             return;
         }

@@ -238,6 +238,32 @@ fn an_unproven_address_gets_at_most_three_times_what_it_sent() {
 }
 
 #[test]
+fn two_members_that_answer_from_one_address_are_not_remembered_there() {
+    for stolen in [false, true] {
+        let mut world = World::new(2, "");
+        world.ask(GROUP, RequestTemplate::get("/secret"), 7);
+        world.drain();
+        world.loss = 1.0;
+        world.run(world.now + Duration::from_secs(2));
+        let is_response = |one: &&Datagram| one.to == CLIENT;
+        let responses: Vec<_> = world.wire.iter().filter(is_response).cloned().collect();
+        assert_eq!(responses.len(), 2);
+        // A stranger on the path sends the response of one member on from the address of another.
+        for response in &responses {
+            let mut one = response.clone();
+            one.from = if stolen { 1 } else { one.from };
+            world.arrive(CLIENT, &one);
+            world.drain();
+        }
+        let known: Vec<u8> = world.hosts[0].transport().members.keys().copied().collect();
+        let honest: &[u8] = if stolen { &[] } else { &[1, 2] };
+        assert_eq!(known, honest, "stolen: {stolen}");
+        let is_answer = |one: &&Output<u8>| matches!(one, Output::GroupResponse { .. });
+        assert_eq!(world.heard.iter().filter(is_answer).count(), 2, "{:?}", world.heard);
+    }
+}
+
+#[test]
 fn a_member_that_answers_from_many_addresses_keeps_the_place_of_one() {
     let rng = || Rng::stream(Seed(5), NodeId(0), Purpose::Coap);
     let endpoint = Endpoint::<u64>::new(Config::default(), rng()).expect("settings");
@@ -246,9 +272,9 @@ fn a_member_that_answers_from_many_addresses_keeps_the_place_of_one() {
     let mut client = Protected::new(endpoint, protection, &limits, rng());
     let member = |number: u8| Identity::new(&[number]).expect("short");
     for address in 0..2 * GROUP_MEMBERS_MAX as u64 {
-        client.remember(address, member(1));
+        client.remember(address, member(1), true);
     }
-    client.remember(u64::MAX, member(2));
+    client.remember(u64::MAX, member(2), true);
     let known: Vec<(u64, Identity)> = client.members.into_iter().collect();
     assert_eq!(known, [(2 * GROUP_MEMBERS_MAX as u64 - 1, member(1)), (u64::MAX, member(2))]);
 }
