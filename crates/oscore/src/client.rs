@@ -129,6 +129,14 @@ impl Pending {
     pub fn is_of(&self, context: &SecurityContext) -> bool {
         self.id_context == context.id_context
     }
+    /// True when a response has come.
+    pub const fn is_answered(&self) -> bool {
+        match self.expects {
+            Expects::Response => false,
+            Expects::Notifications { count, .. } => count > 0,
+            Expects::Nothing => true,
+        }
+    }
     /// True when no response is taken any more.
     pub const fn is_over(&self) -> bool {
         matches!(self.expects, Expects::Nothing)

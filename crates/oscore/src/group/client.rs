@@ -151,6 +151,10 @@ impl Server {
 }
 
 impl Pending {
+    /// True when a response has come from any member.
+    pub fn is_answered(&self) -> bool {
+        !self.servers.is_empty()
+    }
     /// The sequence number of the request.
     pub const fn partial_iv(&self) -> PartialIv {
         self.request.partial_iv

@@ -191,27 +191,37 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             // RFC 8613 s8.4 step 8, s8.4.2: it is discarded, and the request or the observation goes on.
             Err(_) => return,
         };
+        // RFC 8613 s7.3: what answers an earlier registration may be older than the latest one, and does not answer it.
+        let is_latest = self.asked.get_mut(&handle).is_none_or(|asked| asked.ties.settle());
         // RFC 8613 s4.1.3.5.2: what has no Observe outside, or none inside, is a last response.
         let observe = OptionNumber::OBSERVE;
         let observes = outer.options.get(observe).is_some()
             && message.options.get(observe).is_some()
             && message.code.class() == Class::Success;
         if !observes {
-            self.accept(handle, false, now);
-            self.outbox.push(Output::Response { handle, from, message, rtt, retransmissions });
+            if is_latest {
+                self.accept(handle, false, now);
+                self.outbox.push(Output::Response { handle, from, message, rtt, retransmissions });
+            }
             return;
         }
-        self.accept(handle, true, now);
-        // RFC 7641 s3.3.1: to register again, the client SHOULD wait 5 to 15 s after Max-Age; which is inside.
-        let max_age = message.options.get_uint(OptionNumber::MAX_AGE);
-        let fresh = max_age.map_or(MAX_AGE_DEFAULT, |seconds| Duration::from_secs(seconds.into()));
-        let jitter = self.rng.duration(REGISTER_AGAIN_MIN, REGISTER_AGAIN_MAX);
-        self.wake_at(handle, now + fresh + jitter);
+        if is_latest {
+            self.accept(handle, true, now);
+            self.register_later(handle, &message, now);
+        }
         if let Some(asked) = self.asked.get_mut(&handle) {
             asked.token = Some(outer.token);
             asked.observed = true;
         }
         self.outbox.push(Output::Notification { handle, from, message });
+    }
+    /// An observation is fresh as long as its latest notification says.
+    fn register_later(&mut self, handle: Name, message: &Message, now: Instant) {
+        // RFC 7641 s3.3.1: to register again, the client SHOULD wait 5 to 15 s after Max-Age; which is inside.
+        let max_age = message.options.get_uint(OptionNumber::MAX_AGE);
+        let fresh = max_age.map_or(MAX_AGE_DEFAULT, |seconds| Duration::from_secs(seconds.into()));
+        let jitter = self.rng.duration(REGISTER_AGAIN_MIN, REGISTER_AGAIN_MAX);
+        self.wake_at(handle, now + fresh + jitter);
     }
     /// Tells the transport that a response counts.
     fn accept(&mut self, handle: Name, observes: bool, now: Instant) {
@@ -435,6 +445,19 @@ pub(super) fn seal_for<P, C: SecurityContexts>(
 }
 
 impl Ties {
+    /// Whether a response has come to the latest registration. Then what the earlier ones bring is older.
+    fn settle(&mut self) -> bool {
+        let is_answered = match self {
+            Self::Context { pending, .. } => pending.first().is_none_or(Pending::is_answered),
+            Self::Group { pending, .. } => pending.first().is_none_or(group::Pending::is_answered),
+        };
+        match self {
+            Self::Context { pending, .. } if is_answered => pending.truncate(1),
+            Self::Group { pending, .. } if is_answered => pending.truncate(1),
+            _ => {}
+        }
+        is_answered
+    }
     /// Protects a registration again, under numbers of its own.
     fn seal_again<P, C: SecurityContexts>(
         &mut self,

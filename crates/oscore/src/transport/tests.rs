@@ -21,6 +21,7 @@ use crate::{Challenge, Contexts};
 
 mod bodies;
 mod bounds;
+mod order;
 mod outer;
 
 /// The address of all members.

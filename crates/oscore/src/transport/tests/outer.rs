@@ -11,7 +11,7 @@ const PROXY: u8 = 1;
 const SERVER: u8 = 2;
 
 /// A context of two.
-fn context(ours: &str, theirs: &str) -> crate::SecurityContext {
+pub(super) fn context(ours: &str, theirs: &str) -> crate::SecurityContext {
     let text =
         format!("master_secret,ascii,secret\nsender_id,ascii,{ours}\nrecipient_id,ascii,{theirs}");
     let contexts = crate::Configuration::parse(&text).expect("our own").contexts();
@@ -19,7 +19,7 @@ fn context(ours: &str, theirs: &str) -> crate::SecurityContext {
 }
 
 /// One end of a context of two.
-fn end(ours: &str, theirs: &str, own_requests: OwnRequests<u8>, plain: Plain) -> Side {
+pub(super) fn end(ours: &str, theirs: &str, own_requests: OwnRequests<u8>, plain: Plain) -> Side {
     let limits = HostLimits { amplification_max: None, ..HostLimits::default() };
     end_with(ours, theirs, own_requests, plain, limits)
 }
