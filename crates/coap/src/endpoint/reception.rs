@@ -166,12 +166,14 @@ impl<P: PeerAddress> Endpoint<P> {
                     && one.token == view.token()
             })
         });
-        // One that the layer above did not accept was an ACK all the same, but not the response.
+        // One that the layer above did not accept was an ACK all the same, but not the response; and a notification that came
+        // before the answer to a new registration was perhaps a delayed one.
         let matched = matched.or_else(|| {
             let id = self.layer.peers.get(&from)?.by_token(&view.token())?;
             let exchange = self.own.all.get(&id)?;
-            let repeated = exchange.verified && exchange.message_id() == view.message_id();
-            repeated.then_some(id)
+            let observes = matches!(exchange.expects, Expects::Notifications(_));
+            let is_own = exchange.message_id() == view.message_id();
+            ((exchange.verified || observes) && is_own).then_some(id)
         });
         match matched {
             Some(id) => {

@@ -23,6 +23,12 @@ impl Place {
     /// RFC 7641 s3.4 orders the notifications of one registration. The answer to a registration that left after the newest
     /// notification had come is newer, whatever its number: the server may have started again and count from the start,
     /// and s3.3.1 registers again to find that out.
+    ///
+    /// Without protection, nothing tells a separate answer (RFC 7252 s5.2.2) from a delayed notification of the earlier
+    /// registration: s3.3.1 has both under one token. So a delayed one that comes in between is taken for the answer. It is
+    /// shown until the answer in the ACK, the next notification or the end of its Max-Age, after which the client registers
+    /// again. A new token for each registration would tell them apart, but fill two places at the server (s4.1).
+    /// OSCORE binds each answer to its registration (RFC 8613 s7.3).
     pub fn is_news(self, newest: Option<Self>, asked: Option<Instant>) -> bool {
         let Some(newest) = newest else { return true };
         self.is_after(newest) || asked.is_some_and(|asked| newest.arrived < asked)

@@ -119,6 +119,19 @@ fn a_separate_answer_to_a_new_registration_is_newer_whatever_its_number() {
 }
 
 #[test]
+fn the_answer_in_an_ack_is_told_also_if_a_delayed_notification_came_before_it() {
+    let (mut client, again, now) = registering_again();
+    // It left before the one that the client has.
+    let delayed = state(&again, Kind::NonConfirmable, 0x6001, 9);
+    assert!(notified(&receive(&mut client, &delayed, now)));
+    let answer = state(&again, Kind::Acknowledgement, again.message_id.0, 11);
+    assert!(notified(&receive(&mut client, &answer, now)));
+    assert_eq!(discards(&receive(&mut client, &answer, now)), [Discard::Stale], "a copy");
+    let next = state(&again, Kind::NonConfirmable, 0x6002, 12);
+    assert!(notified(&receive(&mut client, &next, now)));
+}
+
+#[test]
 fn a_notification_that_came_after_a_new_registration_keeps_its_place() {
     let (mut client, again, now) = registering_again();
     let ack = Message::new(Kind::Acknowledgement, Code::EMPTY, again.message_id);
