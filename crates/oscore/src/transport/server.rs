@@ -115,7 +115,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         let reads = matches!(message.code, Code::GET | Code::FETCH);
         let observe = message.options.get_uint(OptionNumber::OBSERVE).filter(|_| reads);
         if observe == Some(DEREGISTER) {
-            self.deregister((from, message.token.clone()), &association(secured.as_ref()));
+            self.deregister(&(from, message.token.clone()), &association(secured.as_ref()));
         }
         let registers = observe == Some(REGISTER);
         if secured.is_some() || registers {
@@ -134,11 +134,11 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         self.outbox.push(Output::Request { exchange, from, message, multicast });
     }
     /// A client no longer observes.
-    fn deregister(&mut self, observer: (P, Token), under: &Association) {
-        let observed = self.observed.get(&observer).map(|one| association(one.as_ref()));
+    fn deregister(&mut self, observer: &(P, Token), under: &Association) {
+        let observed = self.observed.get(observer).map(|one| association(one.as_ref()));
         // RFC 8613 s4.1.3.5: SHOULD NOT remove an active observation because of a request with its token.
         if observed.is_some_and(|one| one == *under) {
-            self.observed.remove(&observer);
+            self.observed.remove(observer);
         }
     }
     /// The host answers.
