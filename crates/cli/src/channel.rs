@@ -68,7 +68,7 @@ pub struct Args {
     /// Security context for OSCORE, in libcoap's file format; the state is stored next to the file
     #[arg(short = 'E', long, value_name = "FILE")]
     oscore: Option<PathBuf>,
-    /// Folder for the state of security contexts, where that of their files cannot be written; use the same folder each time
+    /// Folder for the state of security contexts, where that of their files cannot be written; later commands use it too
     #[arg(long, value_name = "DIR")]
     oscore_state: Option<PathBuf>,
     #[command(flatten)]

@@ -173,7 +173,9 @@ impl From<OpenError> for Failure {
                 "`lowmesh keygen group` makes a file for each member of a group"
             }
             OpenError::SameGroup { .. } => "give each group a group_id of its own",
-            OpenError::Store(_) => "the state of a security context is stored next to its file",
+            OpenError::Store(_) => {
+                "each key file has one state: next to it, or in the first folder of --oscore-state"
+            }
         };
         Self::usage(error, hint)
     }

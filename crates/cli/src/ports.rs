@@ -55,7 +55,7 @@ pub struct Args {
     /// Member of a group for Group OSCORE (repeatable); its state is stored next to the file
     #[arg(long, value_name = "FILE")]
     group_oscore: Vec<PathBuf>,
-    /// Folder for the state of security contexts, where that of their files cannot be written; use the same folder each time
+    /// Folder for the state of security contexts, where that of their files cannot be written; later commands use it too
     #[arg(long, value_name = "DIR")]
     oscore_state: Option<PathBuf>,
     /// Serve /metrics for Prometheus: counters, and the state of congestion control for each peer; it contains the

@@ -1,8 +1,7 @@
 //! The security contexts of a program: read from one file, kept in others, shared by its transports.
 
 use std::collections::VecDeque;
-use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,7 +16,8 @@ use zeroize::Zeroizing;
 
 use super::error::OpenError;
 use super::group::StoredGroup;
-use super::store::{FileStore, StoreError, folder, hex, lock, place_of, real, sender_of};
+use super::key_file::{KeyFile, Locks};
+use super::store::{FileStore, StoreError, folder, hex, sender_of};
 use super::stored::{AfterLoss, StoredContext};
 use crate::clock::fresh_octets;
 use crate::params::LOSSES_MAX;
@@ -32,7 +32,7 @@ struct Inner {
     all: Vec<StoredContext>,
     groups: Vec<StoredGroup>,
     /// Held as long as the contexts of a file are in use.
-    lock: Option<File>,
+    lock: Option<Locks>,
     /// What was refused, for people.
     refusals: VecDeque<String>,
 }
@@ -45,24 +45,23 @@ impl Contexts {
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         Self::open_in(path, None)
     }
-    /// The same with the state in another folder, as for a file in a folder that cannot be written. Each program that opens
-    /// the file has to name this folder: a second state would use the nonces of the first again.
+    /// The same with the state in another folder, as for a file in a folder that cannot be written.
+    ///
+    /// A second state would use the nonces of the first again. So the folder is recorded next to the file, as in
+    /// `keys.conf.01.state-in`, and later opens use the recorded folder, or fail if another is given. Where the record
+    /// cannot be written, each program has to name the folder.
     pub fn open_in(path: &Path, state_folder: Option<&Path>) -> Result<Self, OpenError> {
-        let read = |error| OpenError::Read { path: path.to_owned(), error };
-        let real = real(path).map_err(read)?;
-        let names = fs::metadata(&real).map_err(read)?.nlink();
-        if names > 1 {
-            return Err(OpenError::HardLinks { path: path.to_owned(), names });
-        }
-        let text = fs::read_to_string(&real).map_err(read)?;
-        let configuration = Configuration::parse(&text)
+        let file = KeyFile::open(path)?;
+        let configuration = Configuration::parse(file.text())
             .map_err(|error| OpenError::Configuration { path: path.to_owned(), error })?;
         let after_loss =
             if configuration.echo_after_loss() { AfterLoss::Challenge } else { AfterLoss::Trust };
         let sender = configuration.sender_id();
-        let place = place_of(&real, sender, state_folder)?;
-        let lock = lock(&sender_of(&place, sender))?;
-        let state = |recipient| FileStore::open(&state_of(&place, sender, recipient)).map(Box::new);
+        // A context that is derived many times needs no old state: a new one has new keys.
+        let may_lose = configuration.derives_many_times();
+        let states = file.states(sender, state_folder, may_lose)?;
+        let place = states.place();
+        let state = |recipient| FileStore::open(&state_of(place, sender, recipient)).map(Box::new);
         let all: Result<_, StoreError> = if configuration.derives_many_times() {
             let key = || fresh_octets().map(Zeroizing::new).map_err(StoreError::Random);
             let stored = configuration.renewals(key)?.into_iter().map(|renewal| {
@@ -71,7 +70,7 @@ impl Contexts {
             });
             stored.collect()
         } else {
-            let used = numbers_used(&place, sender)?;
+            let used = numbers_used(place, sender)?;
             let stored = configuration.contexts().into_iter().map(|context| {
                 let store = state(context.recipient_id())?;
                 let stored = StoredContext::resume(context, store, after_loss)?;
@@ -81,7 +80,7 @@ impl Contexts {
             stored.collect()
         };
         let contexts = Self::new(all?);
-        contexts.lock().lock = Some(lock);
+        contexts.lock().lock = Some(states.record()?);
         Ok(contexts)
     }
     /// These, numbered from 0. Those with one Sender Key share its sequence numbers.

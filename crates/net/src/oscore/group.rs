@@ -3,9 +3,7 @@
 //! As for one peer, no message comes out of here whose sequence number is not stored as used. While the member runs, the store
 //! has its numbers alone; at an orderly end it has the replay windows too. Without them each other member is challenged once.
 
-use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use lowmesh_oscore::group::{
@@ -15,7 +13,8 @@ use lowmesh_oscore::{Challenge, Identity, ProtectError, Refusal, ResponseError};
 use lowmesh_wire::coap::stream::StreamMessage;
 
 use super::error::OpenError;
-use super::store::{FileStore, Store, StoreError, lock, place_of, real, sender_of};
+use super::key_file::{KeyFile, Locks};
+use super::store::{FileStore, Store, StoreError, sender_of};
 use crate::clock::fresh_octets;
 
 /// A member of a group whose changing part is in a [`Store`].
@@ -24,30 +23,22 @@ pub(super) struct StoredGroup {
     group: Group,
     store: Box<dyn Store>,
     /// Held as long as the file is in use.
-    lock: Option<File>,
+    lock: Option<Locks>,
 }
 
 impl StoredGroup {
     /// The member of a file (see [`Configuration`]); what changes is kept in `FILE.SENDER-group.state`.
     pub(super) fn open(path: &Path, state_folder: Option<&Path>) -> Result<Self, OpenError> {
-        let read = |error| OpenError::Read { path: path.to_owned(), error };
-        let real = real(path).map_err(read)?;
-        let names = fs::metadata(&real).map_err(read)?.nlink();
-        if names > 1 {
-            return Err(OpenError::HardLinks { path: path.to_owned(), names });
-        }
-        let text = fs::read_to_string(&real).map_err(read)?;
-        let configuration = Configuration::parse(&text)
+        let file = KeyFile::open(path)?;
+        let configuration = Configuration::parse(file.text())
             .map_err(|error| OpenError::Group { path: path.to_owned(), error })?;
         let group = configuration.group();
-        let place = place_of(&real, group.sender_id(), state_folder)?;
-        let place = sender_of(&place, group.sender_id());
-        let lock = lock(&place)?;
-        let mut state = place.into_os_string();
+        let states = file.states(group.sender_id(), state_folder, false)?;
+        let mut state = sender_of(states.place(), group.sender_id()).into_os_string();
         state.push("-group.state");
         let store = FileStore::open(&PathBuf::from(state)).map(Box::new)?;
         let mut stored = Self::resume(group, store)?;
-        stored.lock = Some(lock);
+        stored.lock = Some(states.record()?);
         Ok(stored)
     }
     /// Goes on with what is stored; in an empty store the group must never have been used.

@@ -14,6 +14,7 @@ mod contexts;
 mod crash;
 mod error;
 mod group;
+mod key_file;
 mod store;
 mod stored;
 

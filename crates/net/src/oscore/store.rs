@@ -25,6 +25,55 @@ pub enum StoreError {
          turn it on again, or give both ends a new master_secret", .0.display()
     )]
     Renewed(PathBuf),
+    /// Another folder is wanted than the recorded one.
+    #[error(
+        "{} says that the state of this key file is in {}, and {} is given; give the former. If you moved the state, \
+         write the new folder into {} too", record.display(), recorded.display(), wanted.display(), record.display()
+    )]
+    OtherFolder {
+        /// Where the folder is recorded.
+        record: PathBuf,
+        /// The recorded folder.
+        recorded: PathBuf,
+        /// The folder that is given.
+        wanted: PathBuf,
+    },
+    /// The record of the folder cannot be used.
+    #[error(
+        "{} has to contain the folder with the state of this key file: {error}. \
+         Put the state back, or if you moved it, write the new folder into the file", record.display()
+    )]
+    Record {
+        /// Where the folder is recorded.
+        record: PathBuf,
+        /// The reason.
+        error: io::Error,
+    },
+    /// The recorded folder has no state.
+    #[error(
+        "{} says that the state of this key file is in {}, and it is not there; put it back, or if you moved it, write \
+         the new folder into the file. If it is lost, remove the file, and use a new master_secret: with the old one, \
+         sequence numbers would be used twice", record.display(), recorded.display()
+    )]
+    Lost {
+        /// Where the folder is recorded.
+        record: PathBuf,
+        /// The recorded folder.
+        recorded: PathBuf,
+    },
+    /// There is a state in the recorded folder, and another next to the key file.
+    #[error(
+        "{} is a second state of this key file, and {} says that its state is in {}; if you moved the state back, remove \
+         the latter file, else move the former away", found.display(), record.display(), recorded.display()
+    )]
+    Second {
+        /// The state.
+        found: PathBuf,
+        /// Where the folder is recorded.
+        record: PathBuf,
+        /// The recorded folder.
+        recorded: PathBuf,
+    },
     /// There is a state next to its file, and another folder is wanted for it.
     #[error("{} is the state of this context; move it to {}, or leave that folder out",
             found.display(), wanted.display())]
@@ -38,6 +87,17 @@ pub enum StoreError {
     #[error("cannot store the OSCORE state in {}: {error}", path.display())]
     File {
         /// The file.
+        path: PathBuf,
+        /// The reason.
+        error: io::Error,
+    },
+    /// The key file cannot be locked.
+    #[error(
+        "cannot lock {}, so another process could use it at the same time: {error}; \
+         copy it to a local disk, and use the copy alone", path.display()
+    )]
+    Lock {
+        /// The key file.
         path: PathBuf,
         /// The reason.
         error: io::Error,
@@ -108,14 +168,19 @@ impl Store for FileStore {
                 format!("{} was removed, so another process may use this state", name.display());
             return Err(io::Error::other(what));
         }
-        let new = beside(&self.path, "new");
-        let mut file = fresh(&new)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&new, &self.path)?;
-        // The rename is in the folder, and only the folder's own sync makes it survive a loss of power.
-        File::open(folder(&self.path))?.sync_all()
+        replace(&self.path, text.as_bytes())
     }
+}
+
+/// Replaces what a file contains. After `Ok` it survives a crash; after an error there is the old content or the new.
+pub(super) fn replace(path: &Path, octets: &[u8]) -> io::Result<()> {
+    let new = beside(path, "new");
+    let mut file = fresh(&new)?;
+    file.write_all(octets)?;
+    file.sync_all()?;
+    fs::rename(&new, path)?;
+    // The rename is in the folder, and only the folder's own sync makes it survive a loss of power.
+    File::open(folder(path))?.sync_all()
 }
 
 /// A new file, in place of one that a crash has left. It follows no link that somebody has put there.
@@ -189,33 +254,6 @@ pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
     name.push(".");
     name.push(ending);
     name.into()
-}
-
-/// The path that the names of a file's states begin with: its own, or its name in another folder. A state next to the file
-/// is not left behind, since its sequence numbers would be used again.
-pub(super) fn place_of(
-    file: &Path,
-    sender: Identity,
-    state_folder: Option<&Path>,
-) -> Result<PathBuf, StoreError> {
-    let Some(state_folder) = state_folder else { return Ok(file.to_owned()) };
-    let failed = |error| StoreError::File { path: state_folder.to_owned(), error };
-    let state_folder = fs::canonicalize(state_folder).map_err(failed)?;
-    let place = state_folder.join(file.file_name().unwrap_or_default());
-    if place == file {
-        return Ok(place);
-    }
-    let prefix = sender_of(file, sender);
-    let prefix = prefix.file_name().unwrap_or_default().as_encoded_bytes();
-    // A folder that cannot be read has no state of ours.
-    for entry in fs::read_dir(folder(file)).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let rest = name.as_encoded_bytes().strip_prefix(prefix);
-        if rest.is_some_and(|rest| rest.starts_with(b"-") && rest.ends_with(b".state")) {
-            return Err(StoreError::Elsewhere { found: entry.path(), wanted: state_folder });
-        }
-    }
-    Ok(place)
 }
 
 /// What the names of all states begin with in which numbers of one sender stand.

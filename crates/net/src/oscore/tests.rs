@@ -2,6 +2,7 @@
 
 mod observers;
 mod renewal;
+mod states;
 
 use std::fs;
 use std::path::PathBuf;
@@ -471,25 +472,4 @@ fn requests_are_protected_over_connections_too() {
         }
     };
     assert_eq!(heard.payload, SECRET);
-}
-
-#[test]
-fn the_state_may_be_in_another_folder_and_is_never_left_behind() {
-    let (keys, state) = (Folder::new("keys"), Folder::new("state"));
-    let file = keys.0.join("keys.conf");
-    let text = "master_secret,ascii,0123456789abcdef\nsender_id,ascii,c\nrecipient_id,ascii,s\n";
-    fs::write(&file, text).expect("a disk");
-    let names = |folder: &Folder| fs::read_dir(&folder.0).expect("a folder").count();
-    let contexts = Contexts::open_in(&file, Some(&state.0)).expect("our own");
-    assert!(matches!(Contexts::open_in(&file, Some(&state.0)), Err(OpenError::Store(_))), "in use");
-    contexts.close().expect("a disk");
-    assert!(names(&state) > 0);
-    assert_eq!(names(&keys), 1, "nothing is written next to the keys");
-    Contexts::open(&file).expect("our own").close().expect("a disk");
-    let Err(OpenError::Store(StoreError::Elsewhere { found, .. })) =
-        Contexts::open_in(&file, Some(&state.0))
-    else {
-        panic!("two states of one context")
-    };
-    assert_eq!(found.parent(), file.canonicalize().expect("there").parent());
 }
