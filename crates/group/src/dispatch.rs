@@ -20,7 +20,7 @@ use crate::health::{Health, Miss, Standing, Verdict};
 use crate::lane::{Lane, Open, ask_again, pump};
 use crate::outcome::Reason;
 use crate::output::{ExchangeId, Output, Owner};
-use crate::params::{DOMAINS_MAX, PROBE_LIFE};
+use crate::params::{DOMAINS_MAX, PROBE_LIFE, SUSPECT_AFTER};
 use crate::places::Places;
 use crate::target::{Authority, Domain};
 
@@ -168,6 +168,7 @@ impl Dispatch {
     /// Ends a request, and those that share it.
     pub(crate) fn end(&mut self, number: u64, end: End, now: Instant) -> Vec<Ended> {
         let Some(open) = self.open.remove(&number) else { return Vec::new() };
+        let first = self.places.since(number).unwrap_or(now);
         self.places.free(number);
         if let Some(shared) = self.shared.get_mut(&open.to) {
             shared.remove(&number);
@@ -178,8 +179,8 @@ impl Dispatch {
         if let Some(health) = self.health.as_mut().filter(|_| open.wait.is_none()) {
             match end {
                 End::Answer(_) => health.on_answer(&open.to, now),
-                End::Lost if open.confirmable => health.on_miss(&open.to, Miss::Whole, now),
-                End::Lost => health.on_miss(&open.to, Miss::Part, now),
+                End::Lost if open.confirmable => health.on_miss(&open.to, Miss::Whole, first, now),
+                End::Lost => health.on_miss(&open.to, Miss::Part, first, now),
                 End::Failed | End::Over => {}
             }
             health.on_end(&open.to, number);
@@ -216,17 +217,37 @@ impl Dispatch {
             open.owner = Owner::Nobody;
             return has_left;
         }
-        if let Some(health) = self.health.as_mut().filter(|_| self.places.is_suspect(number, now)) {
-            health.on_miss(&open.to, Miss::Part, now);
-        }
         if has_left {
             self.outbox.push(Output::Cancel { exchange: ExchangeId(number) });
         } else if let Some(lane) = self.lanes.get_mut(&open.domain) {
             lane.withdraw(number, open);
         }
         self.later.remove(&(open.start, number));
+        self.miss(number, now);
         self.end(number, End::Over, now);
         has_left
+    }
+    /// A request ends before its time. That says something of its node if the node is suspect.
+    fn miss(&mut self, number: u64, now: Instant) {
+        let first = self.places.since(number).filter(|first| *first + SUSPECT_AFTER <= now);
+        if let (Some(first), Some(open), Some(health)) =
+            (first, self.open.get(&number), &mut self.health)
+        {
+            health.on_miss(&open.to, Miss::Part, first, now);
+        }
+    }
+    /// The node of a request shows that it is there.
+    pub(crate) fn on_sign(&mut self, number: u64, now: Instant) {
+        let node = self.open.get(&number).filter(|open| open.wait.is_none()).map(|open| &open.to);
+        if let (Some(node), Some(health)) = (node, &mut self.health) {
+            health.on_sign(node, now);
+        }
+    }
+    /// A member of a group shows that it is there.
+    pub(crate) fn on_member(&mut self, member: &Authority, now: Instant) {
+        if let Some(health) = &mut self.health {
+            health.on_sign(member, now);
+        }
     }
     /// A request gives the one up that it shares; false if that has not left.
     fn forsake(&mut self, number: u64, follower: &Follower, now: Instant) -> bool {
@@ -352,7 +373,8 @@ impl Dispatch {
     /// Ends a request whose place another one has taken.
     fn give_up(&mut self, number: u64, now: Instant) {
         self.outbox.push(Output::Cancel { exchange: ExchangeId(number) });
-        let ended = self.end(number, End::Lost, now);
+        self.miss(number, now);
+        let ended = self.end(number, End::Over, now);
         self.ended.extend(ended.into_iter().map(|ended| (ended, Reason::Silent)));
     }
     /// What the gate of a domain says about silent members of a group.
@@ -471,8 +493,11 @@ mod tests {
     }
 
     fn ask(dispatch: &mut Dispatch, node: u16, start: Instant) -> u64 {
-        let to = format!("coap://[fd00::{node:x}]/").parse().expect("a URI");
-        dispatch.ask(OWNER, Authority::of(&to), RequestTemplate::get("/t"), start)
+        dispatch.ask(OWNER, node_of(node), RequestTemplate::get("/t"), start)
+    }
+
+    fn node_of(node: u16) -> Authority {
+        Authority::of(&format!("coap://[fd00::{node:x}]/").parse().expect("a URI"))
     }
 
     fn sent(dispatch: &mut Dispatch, now: Instant) -> Vec<u64> {
@@ -553,6 +578,32 @@ mod tests {
         assert_eq!(sent(&mut dispatch, now), [posted]);
         while let Some(next) = dispatch.next_deadline() {
             assert!(sent(&mut dispatch, next.max(now)).is_empty());
+        }
+    }
+
+    #[test]
+    fn what_is_cancelled_or_gives_way_says_nothing_of_a_node_that_has_confirmed_it() {
+        let second = Duration::from_secs(1);
+        for (gives_way, confirms) in [(false, false), (false, true), (true, false), (true, true)] {
+            let mut dispatch = dispatch("fixed");
+            let node = node_of(1);
+            let mut now = Instant::ZERO;
+            for _ in 0..10 {
+                let number = ask(&mut dispatch, 1, now);
+                assert_eq!(sent(&mut dispatch, now), [number]);
+                if confirms {
+                    dispatch.on_sign(number, now + second);
+                }
+                now += second * 4;
+                if gives_way {
+                    dispatch.give_up(number, now);
+                } else {
+                    dispatch.cancel(number, now);
+                }
+                while dispatch.pop().is_some() {}
+            }
+            assert_eq!(dispatch.standing(&node).is_down, !confirms, "{gives_way}");
+            assert_eq!(dispatch.len(), 0);
         }
     }
 

@@ -3,8 +3,12 @@
 //! ```text
 //!   up ── a CON without any answer, or three requests given up while silent ──► down
 //!    ▲                                                                           │ a query: one probe at a time; others fail at once
-//!    └──────────────────────────── any answer of the node ───────────────────────┘
+//!    └──────────────────────── any sign of life of the node ─────────────────────┘
 //! ```
+//! Clients decide how long they wait, so the end of a request alone says nothing of its node. A request that is given up counts
+//! only if its node has given no sign of life since the request left: no answer to any request, no notification and no empty
+//! ACK. After [`ALIVE_FOR`] a sign is too old to count.
+//!
 //! A query waits a short time for a probe, and the probe goes on behind it. The requests of validations, observations and
 //! memberships have their own pace, are never refused here, and show as well whether a node answers.
 
@@ -14,7 +18,7 @@ use alloc::string::String;
 
 use lowmesh_units::Instant;
 
-use crate::params::{DOWN_AFTER, HEALTH_MAX, PROBE_LIFE, PROBE_LONG, PROBE_WAIT};
+use crate::params::{ALIVE_FOR, DOWN_AFTER, HEALTH_MAX, PROBE_LIFE, PROBE_LONG, PROBE_WAIT};
 use crate::target::Authority;
 
 /// What is known of a node.
@@ -32,6 +36,8 @@ pub struct Standing {
 struct Node {
     standing: Standing,
     misses: u8,
+    /// Its latest sign of life.
+    seen: Option<Instant>,
     /// The request that finds out whether it is up again.
     probe: Option<(u64, Instant)>,
     probes: u32,
@@ -100,13 +106,23 @@ impl Health {
     }
     pub(crate) fn on_answer(&mut self, node: &Authority, now: Instant) {
         if let Some(node) = self.entry(node) {
-            let answered = Some(now);
-            *node = Node::default();
-            node.standing.answered = answered;
+            let standing = Standing { answered: Some(now), ..Standing::default() };
+            *node = Node { standing, seen: Some(now), ..Node::default() };
         }
     }
-    pub(crate) fn on_miss(&mut self, node: &Authority, miss: Miss, now: Instant) {
+    /// A node shows that it is there, and has not answered.
+    pub(crate) fn on_sign(&mut self, node: &Authority, now: Instant) {
+        if let Some(node) = self.entry(node) {
+            let standing = Standing { answered: node.standing.answered, ..Standing::default() };
+            *node = Node { standing, seen: Some(now), ..Node::default() };
+        }
+    }
+    /// A request that left at `sent` has ended without an answer.
+    pub(crate) fn on_miss(&mut self, node: &Authority, miss: Miss, sent: Instant, now: Instant) {
         let Some(node) = self.entry(node) else { return };
+        if node.seen.is_some_and(|seen| sent <= seen && now < seen + ALIVE_FOR) {
+            return;
+        }
         node.misses = node.misses.saturating_add(1);
         node.standing.failing.get_or_insert(now);
         node.standing.is_down |= miss == Miss::Whole || node.misses >= DOWN_AFTER;
@@ -145,6 +161,8 @@ impl Standing {
 mod tests {
     use super::*;
 
+    use lowmesh_units::Duration;
+
     fn node() -> Authority {
         Authority::of(&"coap://[fd00::1]/".parse().expect("a URI"))
     }
@@ -154,7 +172,7 @@ mod tests {
         let (node, now) = (node(), Instant::from_secs(100));
         let mut health = Health::default();
         assert_eq!(health.judge(&node, 1, now), Verdict::Ask);
-        health.on_miss(&node, Miss::Whole, now);
+        health.on_miss(&node, Miss::Whole, now, now);
         let (wait, end) = (now + PROBE_WAIT, Some(now + PROBE_LIFE));
         assert_eq!(health.judge(&node, 2, now), Verdict::Probe { wait, end });
         assert_eq!(health.judge(&node, 3, now), Verdict::Join { wait });
@@ -175,12 +193,30 @@ mod tests {
         let (node, now) = (node(), Instant::from_secs(100));
         let mut health = Health::default();
         for _ in 0..10 {
-            (1..DOWN_AFTER).for_each(|_| health.on_miss(&node, Miss::Part, now));
+            (1..DOWN_AFTER).for_each(|_| health.on_miss(&node, Miss::Part, now, now));
             assert_eq!(health.judge(&node, 1, now), Verdict::Ask);
             health.on_answer(&node, now);
         }
-        (0..DOWN_AFTER).for_each(|_| health.on_miss(&node, Miss::Part, now));
+        let sent = now + Duration::from_secs(1);
+        (0..DOWN_AFTER).for_each(|_| health.on_miss(&node, Miss::Part, sent, sent));
         assert!(health.standing(&node).is_down);
+    }
+
+    #[test]
+    fn what_is_given_up_counts_only_if_the_node_was_silent_since_it_left() {
+        let (node, sent) = (node(), Instant::from_secs(100));
+        let (sign, end) = (sent + Duration::from_secs(1), sent + Duration::from_secs(3));
+        for miss in [Miss::Part, Miss::Whole] {
+            let mut health = Health::default();
+            health.on_sign(&node, sign);
+            (0..10).for_each(|_| health.on_miss(&node, miss, sent, end));
+            assert_eq!(health.standing(&node), Standing::default(), "{miss:?}");
+            let late = sign + ALIVE_FOR;
+            (0..DOWN_AFTER).for_each(|_| health.on_miss(&node, miss, sent, late));
+            assert!(health.standing(&node).is_down, "{miss:?}: the sign is old");
+            health.on_sign(&node, late);
+            assert!(!health.standing(&node).is_down, "{miss:?}: it is there");
+        }
     }
 
     #[test]
@@ -193,9 +229,9 @@ mod tests {
         assert_eq!(text(&health, 100), "");
         health.on_answer(&node, now);
         assert_eq!(text(&health, 112), "answered 12 s ago");
-        health.on_miss(&node, Miss::Part, Instant::from_secs(120));
+        health.on_miss(&node, Miss::Part, Instant::from_secs(117), Instant::from_secs(120));
         assert_eq!(text(&health, 125), "silent for 5 s");
-        health.on_miss(&node, Miss::Whole, Instant::from_secs(125));
+        health.on_miss(&node, Miss::Whole, Instant::from_secs(122), Instant::from_secs(125));
         assert_eq!(text(&health, 190), "down for 70 s");
         assert_eq!(health.failing().count(), 1);
     }
@@ -204,7 +240,7 @@ mod tests {
     fn one_probe_of_some_lasts_as_long_as_any_request() {
         let (node, now) = (node(), Instant::from_secs(100));
         let mut health = Health::default();
-        health.on_miss(&node, Miss::Whole, now);
+        health.on_miss(&node, Miss::Whole, now, now);
         let mut long = 0;
         for number in 0..PROBE_LONG.into() {
             let verdict = health.judge(&node, number, now);

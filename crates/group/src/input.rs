@@ -34,6 +34,11 @@ pub enum Input {
         /// Copies after the first.
         retransmissions: u8,
     },
+    /// A node has the request, and its answer follows (an empty ACK: RFC 7252 s5.2.2).
+    Acknowledged {
+        /// The name of the manager's request.
+        exchange: ExchangeId,
+    },
     /// A member that is observed notifies, after the response.
     Notification {
         /// The name of the manager's request.

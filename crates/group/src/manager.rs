@@ -507,7 +507,11 @@ impl Manager {
                     self.clients.finish(&mut self.dispatch, done, Answer::Response);
                 }
             }
+            Input::Acknowledged { exchange } => self.dispatch.on_sign(exchange.0, now),
             Input::Notification { exchange, message } => {
+                if let Some(node) = self.watches.node(exchange.0) {
+                    self.dispatch.on_member(&node, now);
+                }
                 let finished = self.watches.hear(exchange.0, &message, now);
                 self.clients.finish(&mut self.dispatch, finished, Answer::Notification);
             }
@@ -520,6 +524,7 @@ impl Manager {
                 self.on_end(exchange, &Err(Reason::of_drop(reason)), now);
             }
             Input::Faulty { exchange, fault } => {
+                self.dispatch.on_sign(exchange.0, now);
                 self.on_end(exchange, &Err(Reason::of_fault(fault)), now);
             }
             Input::Route { host, path } => self.dispatch.set_route(host, path),

@@ -130,9 +130,9 @@ impl Places {
             self.clients.remove(&client);
         }
     }
-    /// Whether a request is suspect.
-    pub(crate) fn is_suspect(&self, number: u64, now: Instant) -> bool {
-        self.open.get(&number).is_some_and(|place| place.since + SUSPECT_AFTER <= now)
+    /// When the first copy of a request left.
+    pub(crate) fn since(&self, number: u64) -> Option<Instant> {
+        self.open.get(&number).map(|place| place.since)
     }
     /// Requests become suspect with time.
     pub(crate) fn age(&mut self, now: Instant) {

@@ -274,6 +274,9 @@ impl Queries {
         };
         let slot = query.slots.iter().position(is_from)?;
         let member = query.slots[slot].member;
+        if let Target::Resource(uri) = &query.slots[slot].target {
+            dispatch.on_member(&Authority::of(uri), now);
+        }
         let outcome = read(&query.slots[slot].label, message, None);
         let entity = query.entity;
         mark(entities, entity, member, true, now);

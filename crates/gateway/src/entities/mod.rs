@@ -46,7 +46,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use attempts::{Attempt, Attempts};
 pub use file::FileStore;
-use lowmesh_net::client::{Client, Error, Response};
+use lowmesh_net::client::{Client, Error, Exchange, Response};
 use lowmesh_net::clock::Clock;
 use lowmesh_net::server::{Changes, Handler, Request, Server};
 pub use status::Status;
@@ -277,7 +277,7 @@ impl Task {
                             let input = if observes {
                                 observe(&client, &report, &to, message).await
                             } else {
-                                ask(&client, exchange, &to, message).await
+                                ask(&client, &report, &to, message).await
                             };
                             report.send(input).await;
                         };
@@ -319,22 +319,37 @@ impl Report {
     async fn send(&self, input: Input) {
         let _ended = self.members.send(Event::Member { attempt: self.attempt, input }).await;
     }
+    /// The first answer of a member, or why there is none. The manager learns of an empty ACK before it.
+    async fn first(&self, states: &mut Exchange) -> Result<Input, Input> {
+        let exchange = self.exchange;
+        let first = async {
+            while let Some(item) = states.next().await {
+                if let Ok(CoapOutput::Acknowledged { .. }) = &item {
+                    self.send(Input::Acknowledged { exchange }).await;
+                }
+                if let Some(response) = item.map(Response::of).transpose() {
+                    return Some(response);
+                }
+            }
+            None
+        };
+        match tokio::time::timeout(params::DEADLINE_MAX.into(), first).await {
+            Ok(Some(Ok(Response { message, rtt, retransmissions, .. }))) => {
+                let rtt = rtt.map_or(Duration::ZERO, Duration::from);
+                Ok(Input::Response { exchange, message, rtt, retransmissions })
+            }
+            Ok(Some(Err(error))) => Err(failure(exchange, error)),
+            Ok(None) | Err(_) => Err(Input::Failed { exchange, reason: DropReason::GaveUp }),
+        }
+    }
 }
 
 /// Asks one member; what becomes of it.
-async fn ask(
-    client: &Client,
-    exchange: ExchangeId,
-    to: &Authority,
-    message: RequestTemplate,
-) -> Input {
+async fn ask(client: &Client, report: &Report, to: &Authority, message: RequestTemplate) -> Input {
     let request = client.request(message.code, uri(to)).template(message);
-    match request.within(params::DEADLINE_MAX.into()).await {
-        Ok(Response { message, rtt, retransmissions, .. }) => {
-            let rtt = rtt.map_or(Duration::ZERO, Duration::from);
-            Input::Response { exchange, message, rtt, retransmissions }
-        }
-        Err(error) => failure(exchange, error),
+    match request.within(params::DEADLINE_MAX.into()).begin().await {
+        Ok(mut states) => report.first(&mut states).await.unwrap_or_else(|end| end),
+        Err(error) => failure(report.exchange, error),
     }
 }
 
@@ -352,23 +367,10 @@ async fn observe(
         Ok(states) => states,
         Err(error) => return failure(exchange, error),
     };
-    let first = async {
-        while let Some(item) = states.next().await {
-            if let Some(response) = item.map(Response::of).transpose() {
-                return Some(response);
-            }
-        }
-        None
-    };
-    let Response { message, rtt, retransmissions, .. } =
-        match tokio::time::timeout(params::DEADLINE_MAX.into(), first).await {
-            Ok(Some(Ok(response))) => response,
-            Ok(Some(Err(error))) => return failure(exchange, error),
-            Ok(None) | Err(_) => return Input::Failed { exchange, reason: DropReason::GaveUp },
-        };
-    let rtt = rtt.map_or(Duration::ZERO, Duration::from);
-    let response = Input::Response { exchange, message, rtt, retransmissions };
-    report.send(response).await;
+    match report.first(&mut states).await {
+        Ok(response) => report.send(response).await,
+        Err(end) => return end,
+    }
     while let Some(item) = states.next().await {
         match item.map(Response::of) {
             Ok(Some(Response { message, .. })) => {

@@ -34,7 +34,7 @@ use crate::params::{
 use crate::profile::{Draft, Profile};
 use crate::query::{Finished, overrides};
 use crate::refusal::Refusal;
-use crate::target::Target;
+use crate::target::{Authority, Target};
 
 mod front;
 mod members;
@@ -234,6 +234,14 @@ impl Watches {
             self.observed.remove(&exchange);
         }
         self.conclude(place, read(&label, message, None), now)
+    }
+    /// The node of an observation.
+    pub(crate) fn node(&self, exchange: u64) -> Option<Authority> {
+        let (watch, slot) = self.observed.get(&exchange)?;
+        match &self.all.get(watch)?.slots.get(*slot)?.target {
+            Target::Resource(uri) => Some(Authority::of(uri)),
+            Target::Entity { .. } => None,
+        }
     }
     /// A member notifies no more. Its latest answer counts until it is asked again. False if it was not observed.
     pub(crate) fn on_over(&mut self, exchange: u64, now: Instant) -> bool {

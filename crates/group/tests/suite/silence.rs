@@ -154,3 +154,17 @@ fn a_member_that_is_down_fails_at_once_and_one_probe_finds_it_again() {
     assert_eq!(world.request(Code::GET, "e/room", "").1.lines().count(), 2);
     assert_eq!(world.manager().count_nodes(), (2, 0));
 }
+
+#[test]
+fn clients_with_little_time_take_no_node_that_is_slow_for_one_that_is_down() {
+    let mut world = World::new(7, 2);
+    create(&mut world, "room", 1..=2);
+    world.nodes.get_mut(&address(2)).expect("a node").separate = Some(Duration::from_secs(8));
+    for round in 0..6 {
+        // The node confirms each request, and its answer comes after the end of each query.
+        let (_, text) = world.request(Code::GET, "e/room?deadline=4000", &round.to_string());
+        assert!(text.contains("! 5.04 silent"), "{text}");
+        assert_eq!(world.manager().count_nodes(), (2, 0), "{round}");
+    }
+    assert_eq!(world.request(Code::GET, "e/room?deadline=60000", "").1.lines().count(), 2);
+}

@@ -55,6 +55,8 @@ pub struct Node {
     pub alive: bool,
     /// It accepts groups and forgets them at once.
     pub lies: bool,
+    /// It confirms a request at once, and answers so much later (RFC 7252 s5.2.2).
+    pub separate: Option<Duration>,
     /// Its sensor can be observed.
     pub observable: bool,
     /// What `ct` says in its list of resources.
@@ -77,6 +79,7 @@ impl Node {
             table_max: 16,
             alive: true,
             lies: false,
+            separate: None,
             observable: false,
             formats: "0",
             written: Vec::new(),
@@ -152,6 +155,10 @@ pub fn content(code: Code, format: Option<ContentFormat>, payload: &[u8]) -> Mes
 }
 
 enum Event {
+    Acknowledgement {
+        epoch: u64,
+        exchange: ExchangeId,
+    },
     Copy {
         epoch: u64,
         exchange: ExchangeId,
@@ -461,10 +468,14 @@ impl World {
                 if answer.options.get(OptionNumber::OBSERVE).is_some() {
                     self.observers.insert((to, exchange));
                 }
+                let separate = node.separate;
+                if separate.is_some() {
+                    self.links.after(LATENCY, Event::Acknowledgement { epoch, exchange });
+                }
                 if self.links.rng().unit() >= self.loss {
                     let (from, message) = (to, answer);
                     let event = Event::Answer { epoch, exchange, from, message, sent, group: None };
-                    self.links.after(LATENCY, event);
+                    self.links.after(separate.unwrap_or(LATENCY), event);
                 }
             }
             Event::Answer { epoch, exchange, from, message, sent, group } => {
@@ -479,6 +490,11 @@ impl World {
                     let rtt = self.now().since(sent);
                     let retransmissions = u8::from(rtt > Duration::from_secs(2));
                     self.handle(Input::Response { exchange, message, rtt, retransmissions });
+                }
+            }
+            Event::Acknowledgement { epoch, exchange } => {
+                if epoch == self.epoch && self.open.contains_key(&exchange) {
+                    self.handle(Input::Acknowledged { exchange });
                 }
             }
             Event::Notification { epoch, exchange, message } => {
