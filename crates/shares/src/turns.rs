@@ -7,21 +7,22 @@
 //! ```
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 
 use crate::source::{LEVELS, Source};
 use crate::table::Newcomer;
 
-/// How many prefixes of a level are remembered; past it all that do not wait are forgotten. Ours: many times the turns that
-/// an origin gives while a request of a proxy waits.
-const LAST_MAX: usize = 4096;
+/// How many prefixes of a level are remembered that do not wait; past it those are forgotten whose turn is longest ago. Ours:
+/// many times the turns that an origin gives while a request of a proxy waits.
+const LAST_MAX: usize = 1024;
 
 /// Those who wait for their turn, by a key that the owner chooses.
 #[derive(Debug)]
 pub struct Turns<K> {
     /// In the order in which they came.
     waiting: BTreeMap<u64, (K, Newcomer)>,
-    /// The serial number of the last turn of each prefix, by level.
-    last: [BTreeMap<Source, u64>; LEVELS],
+    /// By level.
+    served: [Served; LEVELS],
     serial: u64,
     /// The last turn was that of a proven one.
     after_proven: bool,
@@ -36,8 +37,8 @@ impl<K> Default for Turns<K> {
 impl<K> Turns<K> {
     /// Nobody waits.
     pub const fn new() -> Self {
-        let last = [const { BTreeMap::new() }; LEVELS];
-        Self { waiting: BTreeMap::new(), last, serial: 0, after_proven: false }
+        let served = [const { Served::new() }; LEVELS];
+        Self { waiting: BTreeMap::new(), served, serial: 0, after_proven: false }
     }
     /// True if nobody waits.
     pub fn is_empty(&self) -> bool {
@@ -60,10 +61,11 @@ impl<K> Turns<K> {
     pub fn taken_by(&mut self, who: Newcomer) {
         self.serial += 1;
         self.after_proven = who.proven;
-        for (level, last) in self.last.iter_mut().enumerate() {
-            last.insert(who.source.prefix(level), self.serial);
-            if last.len() > 2 * self.waiting.len() + 2 {
-                forget(last, self.waiting.values().map(|(_, one)| one.source.prefix(level)));
+        for (level, served) in self.served.iter_mut().enumerate() {
+            served.last.insert(who.source.prefix(level), self.serial);
+            if served.last.len() > served.enough {
+                let waiting = self.waiting.values().map(|(_, one)| one.source.prefix(level));
+                served.forget(&waiting.collect());
             }
         }
     }
@@ -73,8 +75,11 @@ impl<K> Turns<K> {
         let proven = !unproven || if self.after_proven { !waits(false) } else { waits(true) };
         let of_class = self.waiting.iter().filter(|(_, (_, one))| one.proven == proven);
         let first = of_class.min_by_key(|(arrival, (_, one))| {
-            let last = |level: usize| self.last[level].get(&one.source.prefix(level)).copied();
-            ([last(2), last(1), last(0)], **arrival)
+            let last: [u64; LEVELS] = core::array::from_fn(|from_widest| {
+                let level = LEVELS - 1 - from_widest;
+                self.served[level].of(one.source.prefix(level))
+            });
+            (last, **arrival)
         });
         let arrival = *first?.0;
         let (key, who) = self.waiting.remove(&arrival)?;
@@ -83,14 +88,43 @@ impl<K> Turns<K> {
     }
 }
 
-/// Forgets prefixes that do not wait, and whose last turn no waiting one remembers. Who had a turn after that of a waiting
-/// one must not come first again, or a few that come in rotation would keep it from its turn for ever.
-fn forget(last: &mut BTreeMap<Source, u64>, waiting: impl Iterator<Item = Source>) {
-    let waiting: BTreeSet<Source> = waiting.collect();
-    let newest = last.values().copied().max();
-    let oldest = waiting.iter().filter_map(|prefix| last.get(prefix)).copied().min();
-    let keep_from = if last.len() > LAST_MAX { newest } else { oldest.or(newest) };
-    last.retain(|prefix, serial| Some(*serial) >= keep_from || waiting.contains(prefix));
+/// The last turns of the prefixes of one level.
+#[derive(Debug)]
+struct Served {
+    /// The serial number of the last turn of each prefix.
+    last: BTreeMap<Source, u64>,
+    /// The last turn of any prefix that is forgotten, which counts as that of all of them: they never come before one that
+    /// waits and whose turn is longer ago.
+    forgotten: u64,
+    /// With more prefixes than this some are forgotten.
+    enough: usize,
+}
+
+impl Served {
+    const fn new() -> Self {
+        Self { last: BTreeMap::new(), forgotten: 0, enough: 2 }
+    }
+    fn of(&self, prefix: Source) -> u64 {
+        self.last.get(&prefix).copied().unwrap_or(self.forgotten)
+    }
+    /// Forgets prefixes that do not wait: those whose last turn no waiting one remembers, and past [`LAST_MAX`] those whose
+    /// turn is longest ago.
+    fn forget(&mut self, waiting: &BTreeSet<Source>) {
+        let newest = self.last.values().copied().max();
+        let oldest = waiting.iter().filter_map(|prefix| self.last.get(prefix)).copied().min();
+        let mut keep_from = oldest.or(newest).unwrap_or_default();
+        let idle = self.last.iter().filter(|(prefix, _)| !waiting.contains(prefix));
+        let mut idle: Vec<u64> = idle.map(|(_, serial)| *serial).collect();
+        idle.sort_unstable();
+        if idle.len() > LAST_MAX {
+            keep_from = keep_from.max(idle[idle.len() - LAST_MAX / 2]);
+        }
+        let last_forgotten = idle.iter().rfind(|serial| **serial < keep_from);
+        self.forgotten = self.forgotten.max(last_forgotten.copied().unwrap_or_default());
+        self.last.retain(|prefix, serial| *serial >= keep_from || waiting.contains(prefix));
+        // So that each turn costs a few steps only.
+        self.enough = 2 * self.last.len() + 2;
+    }
 }
 
 #[cfg(test)]
@@ -155,6 +189,28 @@ mod tests {
                 "{others}: {rotation:?}"
             );
         }
+    }
+
+    #[test]
+    fn thousands_that_come_in_rotation_do_not_keep_one_from_its_turn_either() {
+        let mut turns = Turns::new();
+        // Each is in a /16 of its own.
+        let other = |number: u32| {
+            let [_, _, high, low] = number.to_be_bytes();
+            who(Source::V4([high + 16, low, 0, 1]), true)
+        };
+        let modest = who(Source::V4([192, 0, 2, 1]), true);
+        turns.wait(0, modest);
+        assert_eq!(turns.pop(true), Some(0));
+        turns.wait(0, modest);
+        // Two of the others always wait, each with one request, and each comes back when all others had theirs.
+        turns.wait(1, other(0));
+        let rotation = (1..5000_u32).chain(0..5000).cycle().take(20_000).position(|number| {
+            turns.wait(1, other(number));
+            turns.pop(true) == Some(0)
+        });
+        assert!(rotation.is_some_and(|turn| turn <= 5000), "{rotation:?}");
+        assert!(turns.served.iter().all(|level| level.last.len() <= 2 * LAST_MAX + 10));
     }
 
     proptest! {
