@@ -1,7 +1,7 @@
 //! The limits of `lowmesh serve` and `lowmesh proxy`, and the congestion control of their confirmable messages.
 
 use clap::builder::RangedU64ValueParser;
-use lowmesh_coap::params::BODY_OVERHEAD;
+use lowmesh_coap::params::{BODY_OVERHEAD, NSTART};
 use lowmesh_coap::{Config, CongestionControl, ConnectionLimits, HostLimits};
 use lowmesh_net::dtls::SessionLimits;
 use lowmesh_net::server::Limits;
@@ -19,12 +19,13 @@ pub struct Args {
     /// Retransmission timer of confirmable messages: requests of a proxy, and notifications
     #[arg(long, value_name = "NAME", default_value = "default", value_parser = rows::timers())]
     cc: String,
-    /// Congestion window towards each peer
-    #[arg(long, value_name = "NAME", default_value = "fixed", value_parser = rows::windows())]
-    window: String,
-    /// Initial number of confirmable messages in flight to one peer
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    nstart: u32,
+    /// Congestion window towards each peer; fixed if unset. From a proxy to a target: reno, at most 2 messages, if --nstart
+    /// is unset too
+    #[arg(long, value_name = "NAME", value_parser = rows::windows())]
+    window: Option<String>,
+    /// Initial number of confirmable messages in flight to one peer; 1 if unset
+    #[arg(long, value_name = "NUMBER")]
+    nstart: Option<u32>,
     /// Peers that the server remembers at each UDP address, for timers and duplicate detection
     #[arg(long, value_name = "NUMBER", default_value_t = Config::default().peers_max, value_parser = number())]
     max_peers: usize,
@@ -93,8 +94,18 @@ impl Args {
     }
     /// The limits of datagrams.
     pub fn datagrams(&self) -> Result<Config, Failure> {
+        self.datagrams_with(&CongestionControl::default())
+    }
+    /// The same with the window of `otherwise` if neither flag chooses one.
+    pub fn datagrams_with(&self, otherwise: &CongestionControl) -> Result<Config, Failure> {
+        let chosen = |timer: CongestionControl| match (&self.window, self.nstart) {
+            (None, None) => Ok(CongestionControl { window: otherwise.window, ..timer }),
+            (name, nstart) => {
+                timer.with_window(name.as_deref().unwrap_or("fixed"), nstart.unwrap_or(NSTART))
+            }
+        };
         let congestion = CongestionControl::new(&self.cc)
-            .and_then(|timer| timer.with_window(&self.window, self.nstart))
+            .and_then(chosen)
             .map_err(|error| Failure::usage(error, HINT))?;
         let config = Config {
             congestion,

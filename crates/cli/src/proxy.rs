@@ -93,7 +93,7 @@ fn limits(args: &Args) -> Result<ProxyLimits, Failure> {
             clients: networks(&args.allow_client, &args.deny_client),
             targets: networks(&args.allow_target, &args.deny_target),
         },
-        datagrams: args.bounds.datagrams()?,
+        datagrams: args.bounds.datagrams_with(&ProxyLimits::default().datagrams.congestion)?,
         host: args.bounds.host(),
         cache_max: args.cache,
         pending_max: args.max_pending,
@@ -126,6 +126,19 @@ mod tests {
     fn parsed(args: &[&str]) -> ProxyLimits {
         let line = Line::parse_from([&["lowmesh"][..], args].concat());
         limits(&line.proxy).expect("possible")
+    }
+
+    #[test]
+    fn without_flags_the_window_to_targets_is_that_of_the_library() {
+        let window = |args: &[&str]| parsed(args).datagrams.congestion.window;
+        let library = ProxyLimits::default().datagrams.congestion.window;
+        assert_eq!(
+            (library.name(), library.limits().initial, library.limits().max),
+            ("reno", 2, 2)
+        );
+        assert_eq!(window(&["--cc", "cocoa"]), library);
+        let one = CongestionControl::default().window;
+        assert_eq!([window(&["--nstart", "1"]), window(&["--window", "fixed"])], [one, one]);
     }
 
     #[test]

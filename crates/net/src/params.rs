@@ -138,6 +138,10 @@ pub const PROXY_NAME: &str = "lowmesh-proxy";
 pub const PROXY_PENDING_MAX: usize = 256;
 /// The same to one origin; ours: a quarter.
 pub const PROXY_PENDING_PER_ORIGIN: usize = 64;
+/// Requests of a proxy to one origin that are not acknowledged, at most and at first; ours: one of them is slow, and others do
+/// not wait for it. RFC 7252 s4.7 gives an NSTART of 1, and s4.8.1 allows more only with a mechanism that keeps congestion
+/// control safe: the window of RFC 5681, which a timeout makes one request.
+pub const PROXY_WINDOW_MESSAGES: u32 = 2;
 /// How long a request of a proxy waits until it leaves for its origin; ours: a few retransmissions to a lossy origin.
 pub const PROXY_QUEUE_WAIT: Duration = Duration::from_secs(15);
 /// How long a request of a proxy keeps its place while others wait for one, from its arrival and from its departure, without

@@ -1,12 +1,14 @@
 //! The bounds of a proxy, all of which have defaults, and what of them is not possible.
 
-use lowmesh_coap::{Config, ConnectionLimits, HostLimits};
+use lowmesh_coap::{Config, CongestionControl, ConnectionLimits, HostLimits};
+use lowmesh_congestion::WindowSpec;
+use lowmesh_congestion::window::{Limits, reno};
 
 use super::access::Access;
 use crate::client::Error;
 use crate::params::{
     PROXY_CACHE_MAX, PROXY_CONNECTIONS_MAX, PROXY_OBSERVATIONS_MAX, PROXY_PENDING_MAX,
-    PROXY_PENDING_PER_ORIGIN, PROXY_STATES_MAX,
+    PROXY_PENDING_PER_ORIGIN, PROXY_STATES_MAX, PROXY_WINDOW_MESSAGES,
 };
 use crate::tls::TlsClient;
 
@@ -29,9 +31,9 @@ use crate::tls::TlsClient;
 pub struct ProxyLimits {
     /// Which clients may ask, and for which targets.
     pub access: Access,
-    /// The endpoint that asks origins over UDP, and its congestion control: with `with_nstart` of
-    /// [`CongestionControl`](lowmesh_coap::CongestionControl) a slow answer holds up fewer others. Its `open_max` is
-    /// made to fit `pending_max` and `observations_max`.
+    /// The endpoint that asks origins over UDP, and its congestion control. By default two requests to one origin may be
+    /// without an acknowledgement, and one after a timeout (RFC 5681): so a slow answer does not hold up others. Unproven
+    /// clients get all but one of these places. Its `open_max` is made to fit `pending_max` and `observations_max`.
     pub datagrams: Config,
     /// Each connection to an origin.
     pub connection: ConnectionLimits,
@@ -57,7 +59,7 @@ impl Default for ProxyLimits {
     fn default() -> Self {
         Self {
             access: Access::default(),
-            datagrams: Config::default(),
+            datagrams: Config { congestion: congestion(), ..Config::default() },
             connection: ConnectionLimits::default(),
             host: HostLimits::default(),
             cache_max: PROXY_CACHE_MAX,
@@ -68,6 +70,16 @@ impl Default for ProxyLimits {
             states_max: PROXY_STATES_MAX,
             tls: None,
         }
+    }
+}
+
+/// RFC 7252 s4.8.1: NSTART MUST NOT be larger without a mechanism that keeps congestion control safe. The window falls to one
+/// request with each timeout (RFC 5681 s3.1), and the timer is that of RFC 7252 s4.2: never below 2 s, and doubled each time.
+fn congestion() -> CongestionControl {
+    let limits = Limits::messages(PROXY_WINDOW_MESSAGES, PROXY_WINDOW_MESSAGES);
+    CongestionControl {
+        window: WindowSpec::new(&reno::ROW, limits),
+        ..CongestionControl::default()
     }
 }
 

@@ -45,6 +45,16 @@ pub(super) struct Bounds {
     pub(super) origin: usize,
     /// Origins over connections that are being asked or observed.
     pub(super) connections: usize,
+    /// The window of one origin, messages.
+    pub(super) window: usize,
+}
+
+impl Bounds {
+    /// What unproven clients may hold of the window of one origin: all but one place, so that a proven one has it at once. A
+    /// connection has no window.
+    fn unproven_sent(&self, reliable: bool) -> usize {
+        if reliable { usize::MAX } else { self.window.saturating_sub(1).max(1) }
+    }
 }
 
 /// Why there is no place.
@@ -131,8 +141,9 @@ struct Origin {
     /// Somebody has the turn.
     taken: bool,
     turns: Turns<Waiting>,
-    /// Requests of unproven clients that hold the window.
+    /// Requests of unproven clients that hold the window, and how many may.
     unproven_sent: usize,
+    unproven_max: usize,
     /// From then on it may be the turn of an unproven client.
     unproven_from: Instant,
     /// When a proven client asked last.
@@ -140,17 +151,18 @@ struct Origin {
 }
 
 impl Origin {
-    fn new(requests: Table<Id>) -> Self {
+    fn new(requests: Table<Id>, unproven_max: usize) -> Self {
         let (turns, unproven_from) = (Turns::new(), Instant::ZERO);
         let (taken, unproven_sent, proven_asked) = (false, 0, None);
-        Self { requests, taken, turns, unproven_sent, unproven_from, proven_asked }
+        Self { requests, taken, turns, unproven_sent, unproven_max, unproven_from, proven_asked }
     }
-    /// Whether it may be the turn of an unproven client: not while another holds the window, nor for a while afterwards, if
-    /// proven ones ask too.
+    /// Whether it may be the turn of an unproven client: not beyond their part of the window; and if proven ones ask too, not
+    /// while another holds the window, nor for a while afterwards.
     fn is_for_unproven(&self, now: Instant) -> bool {
         let recent = |asked: Instant| now.since(asked) < Duration::from(PROXY_PROVEN_RECENT);
-        !self.proven_asked.is_some_and(recent)
-            || (self.unproven_sent == 0 && self.unproven_from <= now)
+        let rests = || self.unproven_sent == 0 && self.unproven_from <= now;
+        self.unproven_sent < self.unproven_max
+            && (!self.proven_asked.is_some_and(recent) || rests())
     }
 }
 
@@ -248,7 +260,9 @@ impl Queue {
         }
         // No origin takes the places of all others.
         let of_origin = self.bounds.origin.min(self.bounds.requests.div_ceil(2));
-        let new = || Origin::new(Table::new(halves(of_origin, PROXY_UNACKNOWLEDGED_GRACE)));
+        let unproven_sent = self.bounds.unproven_sent(reliable);
+        let table = || Table::new(halves(of_origin, PROXY_UNACKNOWLEDGED_GRACE));
+        let new = || Origin::new(table(), unproven_sent);
         let asked = state.asked.entry(origin.clone()).or_insert_with(new);
         let entered = asked.requests.enter(id, newcomer, now);
         debug_assert_eq!(entered, Ok(None), "its victim has left");
@@ -417,6 +431,7 @@ impl Place {
             origin.unproven_sent = origin.unproven_sent.saturating_sub(1);
             origin.unproven_from = now + now.since(sent).saturating_mul(PROXY_UNPROVEN_PAUSE);
         }
+        self.queue.offer(&self.origin);
     }
     fn keep(&self, grace: std::time::Duration) {
         let then = self.queue.clock.now() + Duration::from(grace);

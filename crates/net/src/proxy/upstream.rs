@@ -80,6 +80,7 @@ impl Upstream {
             requests: limits.pending_max,
             origin: limits.pending_per_origin,
             connections: limits.connections_max,
+            window: datagrams.congestion.window.limits().initial as usize,
         };
         // What is bounded here has room below.
         let ending = |places: usize| places.saturating_add(places / PROXY_ENDING_DIVISOR);
@@ -161,6 +162,8 @@ impl Upstream {
                 Some(Ok(Output::Started { .. })) => None,
                 other => other,
             };
+            // Before the next one may leave.
+            place.sent();
             Ok((exchange, first))
         };
         let waited = tokio::select! {
@@ -172,7 +175,6 @@ impl Upstream {
         };
         let late = || Refusal::busy(format!("requests before this one wait for {name}"));
         let (exchange, first) = waited.unwrap_or_else(|_| Err(late()))?;
-        place.sent();
         let displaced = Refusal::displaced_after(asked.request.code, *proven, name);
         Ok(Begun { exchange, first, place: Some(place), displaced, line })
     }

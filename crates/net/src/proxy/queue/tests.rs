@@ -2,7 +2,7 @@
 
 use super::*;
 
-const BOUNDS: Bounds = Bounds { requests: 64, origin: 16, connections: 8 };
+const BOUNDS: Bounds = Bounds { requests: 64, origin: 16, connections: 8, window: 2 };
 
 fn client(number: u8) -> Client {
     Client(Source::V4([192, 0, number, 1]))
@@ -189,6 +189,24 @@ async fn an_unproven_client_that_held_the_window_for_long_has_no_turn_soon_again
     assert!(is_soon(&proven).await);
     let alone = queue.enter((client(4), false), "other", false).expect("room").0;
     assert!(is_soon(&alone).await, "where no proven one asks, there is no pause");
+}
+
+#[tokio::test]
+async fn unproven_clients_leave_one_place_of_the_window_of_a_target_free() {
+    let queue = Queue::new(Bounds { window: 3, ..BOUNDS });
+    let enter = |who, reliable| queue.enter((client(who), false), "slow", reliable);
+    let soon = std::time::Duration::from_millis(100);
+    let mut sent = Vec::new();
+    for who in 1..=2 {
+        let (place, _) = enter(who, false).expect("room");
+        let permit = tokio::time::timeout(soon, place.permit()).await;
+        assert!(permit.is_ok(), "nobody proven asks, and two of three places are free");
+        place.sent();
+        sent.push(place);
+    }
+    let third = queue.enter((client(3), true), "slow", false).expect("room").0;
+    assert!(tokio::time::timeout(soon, third.permit()).await.is_ok());
+    assert!(enter(4, false).is_err(), "the third place is that of a proven one");
 }
 
 #[tokio::test]

@@ -87,6 +87,21 @@ async fn nstart_towards_targets_lets_slow_answers_be_made_at_once() {
     }
 }
 
+#[tokio::test]
+async fn a_slow_request_of_an_unproven_client_leaves_a_place_at_its_target_for_others() {
+    let origin = slow_origin(Duration::from_millis(1500)).await;
+    let proxy = proxy_server(None).await;
+    // Nobody with a proven address has asked so far.
+    let slow = request(Code::GET, &format!("coap://{}/slow", origin.udp));
+    let asking = tokio::spawn(ask(proxy.udp, slow));
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let begun = now();
+    let quick = request(Code::GET, &format!("coap://{}/count", origin.udp));
+    assert_eq!(ask_over_tcp(proxy.tcp, quick).await.code, Code::CONTENT);
+    assert!(begun.elapsed() < Duration::from_millis(600), "{:?}", begun.elapsed());
+    assert_eq!(asking.await.expect("no panic").code, Code::CONTENT);
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_client_with_one_request_does_not_wait_for_all_of_another_with_many() {
