@@ -19,7 +19,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use lowmesh_units::{Instant, Rng};
+use lowmesh_units::{Duration, Instant, Rng};
 
 use crate::bound::Bound;
 use crate::source::{LEVELS, Source};
@@ -55,6 +55,8 @@ struct Holder {
     used: u64,
     /// From then on it gives way to a source that holds no more.
     yields_at: Instant,
+    /// While nothing would be lost with it: since when, and what is left of its grace.
+    rest: Option<(Instant, Duration)>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -129,7 +131,8 @@ impl<K: Ord + Copy> Table<K> {
         self.serial += 1;
         let Newcomer { source, proven } = newcomer;
         let yields_at = self.after_grace(now);
-        self.holders.insert(key, Holder { source, proven, used: self.serial, yields_at });
+        self.holders
+            .insert(key, Holder { source, proven, used: self.serial, yields_at, rest: None });
         self.count(source, |count| {
             count.all += 1;
             count.unproven += usize::from(!proven);
@@ -172,17 +175,26 @@ impl<K: Ord + Copy> Table<K> {
     }
     /// Nothing is lost with the holder.
     pub fn rest(&mut self, key: &K, now: Instant) {
-        self.yield_at(key, now);
+        let Some(holder) = self.holders.get_mut(key).filter(|one| one.rest.is_none()) else {
+            return;
+        };
+        holder.rest = Some((now, holder.yields_at.since(now)));
+        holder.yields_at = now;
     }
-    /// Something would be lost with the holder: its grace begins.
+    /// Something would be lost with the holder: its grace goes on. Work uses it up, and rest gives as much of it back as it
+    /// lasts: who rests for a moment only has no new grace.
     pub fn work(&mut self, key: &K, now: Instant) {
-        let then = self.after_grace(now);
-        self.yield_at(key, then);
+        let whole = self.after_grace(now);
+        let Some(holder) = self.holders.get_mut(key) else { return };
+        let Some((since, left)) = holder.rest.take() else { return };
+        let then = if whole == Instant::FAR_FUTURE { whole } else { now + left + now.since(since) };
+        holder.yields_at = then.min(whole);
     }
     /// The holder is known to make progress: it keeps its place until `then`.
     pub fn yield_at(&mut self, key: &K, then: Instant) {
         if let Some(holder) = self.holders.get_mut(key) {
             holder.yields_at = then;
+            holder.rest = None;
         }
     }
     /// The holder has proven its address.

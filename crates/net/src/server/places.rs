@@ -316,6 +316,24 @@ mod tests {
     }
 
     #[test]
+    fn an_observer_that_stops_and_begins_again_has_no_new_grace() {
+        let busy_max = std::time::Duration::from_millis(60);
+        let (connections_max, connections_per_source) = (1, 1);
+        let limits =
+            Limits { connections_max, connections_per_source, busy_max, ..Limits::default() };
+        let places = bounded(&limits);
+        let observer = served(&places, 1);
+        for _ in 0..4 {
+            observer.set_busy(true);
+            std::thread::sleep(busy_max / 3);
+            observer.set_busy(false);
+            observer.set_busy(true);
+        }
+        let _newcomer = served(&places, 2);
+        assert!(is_evicted(&observer));
+    }
+
+    #[test]
     fn a_client_far_away_outlives_a_flood_of_connections_that_say_nothing() {
         let places = bounded(&Limits::default());
         let mut survivors = 0;

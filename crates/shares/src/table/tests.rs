@@ -1,6 +1,6 @@
 //! The promises of a table, each as a property of random histories, and the order of who gives way as examples.
 
-use lowmesh_units::{Duration, NodeId, Purpose, Rng, Seed};
+use lowmesh_units::{NodeId, Purpose, Rng, Seed};
 use proptest::prelude::*;
 
 use super::*;
@@ -202,6 +202,27 @@ fn idle_ones_of_modest_sources_give_way_before_busy_ones_and_the_longest_idle_fi
     assert_eq!(table.enter(10, proven(modest(10)), at(3)), Ok(Some(2)));
     assert_eq!(table.enter(11, proven(modest(11)), at(3)), Ok(Some(1)));
     assert_eq!(table.enter(12, proven(modest(12)), at(3)), Err(Full::All), "all are busy");
+}
+
+#[test]
+fn a_grace_is_used_up_by_work_and_comes_back_with_rest_only() {
+    let mut table = Table::new(Bound { total: 1, share: 1, ..BOUND });
+    table.enter(0, proven(modest(0)), at(0)).expect("a place is free");
+    for ms in (0..1400).step_by(100) {
+        table.rest(&0, at(ms + 90));
+        table.work(&0, at(ms + 91));
+    }
+    let newcomer = proven(modest(1));
+    assert_eq!(table.room(newcomer, at(1527)), Err(Full::All), "14 ms of rest, and 14 ms given back");
+    assert_eq!(table.room(newcomer, at(1528)), Ok(Some(0)));
+    table.rest(&0, at(2000));
+    table.work(&0, at(2600));
+    assert_eq!(table.room(newcomer, at(3199)), Err(Full::All), "it has rested for 600 ms");
+    assert_eq!(table.room(newcomer, at(3200)), Ok(Some(0)));
+    table.rest(&0, at(3200));
+    table.work(&0, at(99_000));
+    assert_eq!(table.room(newcomer, at(100_499)), Err(Full::All), "no more than the whole grace");
+    assert_eq!(table.room(newcomer, at(100_500)), Ok(Some(0)));
 }
 
 #[test]
