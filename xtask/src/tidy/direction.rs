@@ -26,7 +26,7 @@ const SIDEWAYS: &[(&str, &str)] = &[("group", "coap"), ("oscore", "coap"), ("six
 
 /// Crates that a protocol crate of the same name alone may use, besides `stack` and the drivers.
 const RESERVED: &[(&str, &[&str])] = &[
-    ("congestion", &["coap", "lowpan", "tcp", "stack", "sim", "lab", "realtime"]),
+    ("congestion", &["coap", "lowpan", "tcp", "stack", "sim", "net", "lab", "realtime"]),
     ("reassembly", &["ipv6", "lowpan"]),
     ("trickle", &["rpl", "multicast", "stack", "sim"]),
 ];
