@@ -136,6 +136,8 @@ type Waiting = oneshot::Sender<Permit>;
 /// One origin that is being asked.
 #[derive(Debug)]
 struct Origin {
+    /// The request with which it began: an origin that was forgotten and is asked again is another one.
+    born: Id,
     /// Requests, waiting ones included.
     requests: Table<Id>,
     /// Somebody has the turn.
@@ -151,10 +153,19 @@ struct Origin {
 }
 
 impl Origin {
-    fn new(requests: Table<Id>, unproven_max: usize) -> Self {
+    fn new(born: Id, requests: Table<Id>, unproven_max: usize) -> Self {
         let (turns, unproven_from) = (Turns::new(), Instant::ZERO);
         let (taken, unproven_sent, proven_asked) = (false, 0, None);
-        Self { requests, taken, turns, unproven_sent, unproven_max, unproven_from, proven_asked }
+        Self {
+            born,
+            requests,
+            taken,
+            turns,
+            unproven_sent,
+            unproven_max,
+            unproven_from,
+            proven_asked,
+        }
     }
     /// Whether it may be the turn of an unproven client: not beyond their part of the window; and if proven ones ask too, not
     /// while another holds the window, nor for a while afterwards.
@@ -262,8 +273,9 @@ impl Queue {
         let of_origin = self.bounds.origin.min(self.bounds.requests.div_ceil(2));
         let unproven_sent = self.bounds.unproven_sent(reliable);
         let table = || Table::new(halves(of_origin, PROXY_UNACKNOWLEDGED_GRACE));
-        let new = || Origin::new(table(), unproven_sent);
+        let new = || Origin::new(id, table(), unproven_sent);
         let asked = state.asked.entry(origin.clone()).or_insert_with(new);
+        let born = asked.born;
         let entered = asked.requests.enter(id, newcomer, now);
         debug_assert_eq!(entered, Ok(None), "its victim has left");
         if proven {
@@ -271,7 +283,7 @@ impl Queue {
         }
         let notice = state.register(id, &origin);
         let (queue, sent) = (self.clone(), Mutex::default());
-        let place = Place { queue, newcomer, origin: origin.clone(), id, notice, sent };
+        let place = Place { queue, newcomer, origin: origin.clone(), born, id, notice, sent };
         let line = reliable.then(|| self.line(state, client, &origin, newcomer, now));
         Ok((place, line))
     }
@@ -302,11 +314,11 @@ impl Queue {
         Line { queue: self.clone(), key, id, notice }
     }
     /// Gives the turn to the next request that waits for it.
-    fn pass_on(&self, origin: &Arc<str>) {
+    fn pass_on(&self, name: &Arc<str>, born: Id) {
         loop {
             let next = {
                 let mut state = self.lock();
-                let Some(origin) = state.asked.get_mut(origin) else { return };
+                let Some(origin) = state.origin(name, born) else { return };
                 // A client that has given up does not wait any more.
                 origin.turns.retain(|waiting| !waiting.is_closed());
                 let next = origin.turns.pop(origin.is_for_unproven(self.clock.now()));
@@ -314,7 +326,7 @@ impl Queue {
                 next
             };
             let Some(next) = next else { return };
-            let permit = Permit { queue: self.clone(), origin: Some(origin.clone()) };
+            let permit = Permit { queue: self.clone(), origin: Some((name.clone(), born)) };
             match next.send(permit) {
                 Ok(()) => return,
                 // The client that waited is gone: the turn must not be passed on twice.
@@ -323,10 +335,10 @@ impl Queue {
         }
     }
     /// A turn that nobody takes may be that of an unproven client.
-    fn offer(&self, origin: &Arc<str>) {
-        let is_free = |state: &State| state.asked.get(origin).is_some_and(|one| !one.taken);
-        if is_free(&self.lock()) {
-            self.pass_on(origin);
+    fn offer(&self, name: &Arc<str>, born: Id) {
+        let is_free = self.lock().origin(name, born).is_some_and(|one| !one.taken);
+        if is_free {
+            self.pass_on(name, born);
         }
     }
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -340,6 +352,10 @@ impl State {
         let (tell, told) = watch::channel(false);
         self.all.insert(id, (origin.clone(), tell));
         Notice(told)
+    }
+    /// The origin of this name, if it has not been forgotten since.
+    fn origin(&mut self, name: &Arc<str>, born: Id) -> Option<&mut Origin> {
+        self.asked.get_mut(name).filter(|origin| origin.born == born)
     }
     /// A request or a line has lost its place.
     fn evict(&mut self, id: Id) {
@@ -366,6 +382,7 @@ pub(super) struct Place {
     queue: Queue,
     newcomer: Newcomer,
     origin: Arc<str>,
+    born: Id,
     id: Id,
     notice: Notice,
     /// Since when the request holds the window.
@@ -378,7 +395,7 @@ impl Place {
         let mut waiting = {
             let (mut state, now) = (self.queue.lock(), self.queue.clock.now());
             let may = |origin: &Origin| self.newcomer.proven || origin.is_for_unproven(now);
-            match state.asked.get_mut(&self.origin) {
+            match state.origin(&self.origin, self.born) {
                 Some(origin) if origin.taken || !may(origin) => {
                     let (sender, receiver) = oneshot::channel();
                     origin.turns.wait(sender, self.newcomer);
@@ -389,20 +406,22 @@ impl Place {
                     origin.turns.taken_by(self.newcomer);
                     None
                 }
-                // It has lost its place, and learns it soon.
-                None => None,
+                // It has lost its place, and there is no turn that it could pass on.
+                None => return Permit { queue: self.queue.clone(), origin: None },
             }
         };
-        let permit = || Permit { queue: self.queue.clone(), origin: Some(self.origin.clone()) };
-        let Some(receiver) = &mut waiting else { return permit() };
+        let permit = |origin| Permit { queue: self.queue.clone(), origin };
+        let Some(receiver) = &mut waiting else {
+            return permit(Some((self.origin.clone(), self.born)));
+        };
         loop {
             tokio::select! {
                 biased;
-                // Only a caller that has found a sender closed drops it.
-                permitted = &mut *receiver => return permitted.unwrap_or_else(|_| permit()),
+                // With its origin a sender is forgotten, and the place is lost.
+                permitted = &mut *receiver => return permitted.unwrap_or_else(|_| permit(None)),
                 // Time alone may make it the turn of an unproven client.
                 () = tokio::time::sleep(UNPROVEN_LOOK), if !self.newcomer.proven => {
-                    self.queue.offer(&self.origin);
+                    self.queue.offer(&self.origin, self.born);
                 }
             }
         }
@@ -413,7 +432,7 @@ impl Place {
         let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.newcomer.proven && sent.is_none() {
             *sent = Some(self.queue.clock.now());
-            if let Some(origin) = self.queue.lock().asked.get_mut(&self.origin) {
+            if let Some(origin) = self.queue.lock().origin(&self.origin, self.born) {
                 origin.unproven_sent += 1;
             }
         }
@@ -427,17 +446,17 @@ impl Place {
     fn release(&self) {
         let sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (Some(sent), now) = (sent, self.queue.clock.now()) else { return };
-        if let Some(origin) = self.queue.lock().asked.get_mut(&self.origin) {
+        if let Some(origin) = self.queue.lock().origin(&self.origin, self.born) {
             origin.unproven_sent = origin.unproven_sent.saturating_sub(1);
             origin.unproven_from = now + now.since(sent).saturating_mul(PROXY_UNPROVEN_PAUSE);
         }
-        self.queue.offer(&self.origin);
+        self.queue.offer(&self.origin, self.born);
     }
     fn keep(&self, grace: std::time::Duration) {
         let then = self.queue.clock.now() + Duration::from(grace);
         let mut state = self.queue.lock();
         state.requests.yield_at(&self.id, then);
-        if let Some(origin) = state.asked.get_mut(&self.origin) {
+        if let Some(origin) = state.origin(&self.origin, self.born) {
             origin.requests.yield_at(&self.id, then);
         }
     }
@@ -500,13 +519,14 @@ impl Drop for Line {
 #[derive(Debug)]
 pub(super) struct Permit {
     queue: Queue,
-    origin: Option<Arc<str>>,
+    /// `None` if it has been passed on, or if the request has lost its place.
+    origin: Option<(Arc<str>, Id)>,
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        if let Some(origin) = self.origin.take() {
-            self.queue.pass_on(&origin);
+        if let Some((origin, born)) = self.origin.take() {
+            self.queue.pass_on(&origin, born);
         }
     }
 }

@@ -168,10 +168,11 @@ impl Upstream {
         };
         let waited = tokio::select! {
             biased;
-            waited = tokio::time::timeout(PROXY_QUEUE_WAIT, leave) => waited,
+            // First: a request that has lost its place must not leave.
             () = lost(Some(&place), line.as_ref()) => {
                 return Err(Refusal::displaced(*proven));
             }
+            waited = tokio::time::timeout(PROXY_QUEUE_WAIT, leave) => waited,
         };
         let late = || Refusal::busy(format!("requests before this one wait for {name}"));
         let (exchange, first) = waited.unwrap_or_else(|_| Err(late()))?;

@@ -210,6 +210,29 @@ async fn unproven_clients_leave_one_place_of_the_window_of_a_target_free() {
 }
 
 #[tokio::test]
+async fn the_turns_of_an_origin_that_was_forgotten_are_not_those_of_the_next() {
+    let queue = Queue::new(BOUNDS);
+    let soon = std::time::Duration::from_millis(10);
+    let [first, second, late] = [1, 2, 3].map(|who| enter(&queue, who, "origin").expect("room"));
+    let before = first.permit().await;
+    let waiting = second.permit();
+    tokio::pin!(waiting);
+    assert!(tokio::time::timeout(soon, waiting.as_mut()).await.is_err());
+    for lost in [&first, &second, &late] {
+        queue.lock().evict(lost.id);
+    }
+    assert!(queue.lock().asked.is_empty());
+    let [fourth, fifth] = [4, 5].map(|who| enter(&queue, who, "origin").expect("room"));
+    let held = fourth.permit().await;
+    drop((before, waiting.await, late.permit().await));
+    let next = fifth.permit();
+    tokio::pin!(next);
+    assert!(tokio::time::timeout(soon, next.as_mut()).await.is_err(), "the turn is the fourth's");
+    drop(held);
+    assert!(tokio::time::timeout(soon, next).await.is_ok());
+}
+
+#[tokio::test]
 async fn a_client_that_gives_up_waiting_does_not_block_the_permit() {
     let queue = Queue::new(BOUNDS);
     let places = fill(&queue, 1, "origin").0;
