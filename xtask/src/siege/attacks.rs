@@ -26,8 +26,6 @@ const CACHE: &[&str] = &["--cache", "100000"];
 const FORWARD: &[&str] = &["--forward"];
 /// The same, and the target may be on this machine.
 const OPEN: &[&str] = &["--forward", "--allow-target", "127.0.0.0/8"];
-/// The same with two places for requests that a target has not acknowledged.
-const OPEN_NSTART_2: &[&str] = &["--forward", "--allow-target", "127.0.0.0/8", "--nstart", "2"];
 
 /// All attacks, in the order in which they are run. Spans: tenths of a second in the gate, seconds in the long form.
 #[rustfmt::skip]
@@ -75,9 +73,7 @@ pub const ATTACKS: &[Attack] = &[
     Attack { name: "silent-target", about: "one silent target, asked through the proxy again and again",
         setup: Proxy(OPEN), form: Gate, spans: seconds(30, 30), run: proxies::silent_target },
     Attack { name: "slow-resource", about: "4 requests a second for a slow resource of a healthy target, each from a forged source",
-        setup: Proxy(OPEN), form: Long, spans: seconds(60, 40), run: places::slow_resource },
-    Attack { name: "slow-resource-nstart-2", about: "the same through a proxy with --nstart 2",
-        setup: Proxy(OPEN_NSTART_2), form: Gate, spans: seconds(60, 40), run: places::slow_resource },
+        setup: Proxy(OPEN), form: Gate, spans: seconds(60, 40), run: places::slow_resource },
     Attack { name: "one-network", about: "one request of each address of a /24 through the proxy, to silent targets",
         setup: Proxy(OPEN), form: Gate, spans: seconds(40, 30), run: places::one_network },
     Attack { name: "observing-connections", about: "300 connections that observe, of four addresses; newcomers are far away",
