@@ -213,7 +213,11 @@ fn a_grace_is_used_up_by_work_and_comes_back_with_rest_only() {
         table.work(&0, at(ms + 91));
     }
     let newcomer = proven(modest(1));
-    assert_eq!(table.room(newcomer, at(1527)), Err(Full::All), "14 ms of rest, and 14 ms given back");
+    assert_eq!(
+        table.room(newcomer, at(1527)),
+        Err(Full::All),
+        "14 ms of rest, and 14 ms given back"
+    );
     assert_eq!(table.room(newcomer, at(1528)), Ok(Some(0)));
     table.rest(&0, at(2000));
     table.work(&0, at(2600));
