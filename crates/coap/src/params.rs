@@ -85,6 +85,10 @@ pub const ECHO_PERIOD: Duration = EXCHANGE_LIFETIME;
 /// Octets around a payload for header, token and options, when blocks are chosen: RFC 7252 s4.6
 /// leaves 128 between 1024 and 1152.
 pub const MESSAGE_OVERHEAD: usize = 128;
+/// Octets of header, token and payload marker: RFC 7252 s3, 4, up to 8, and 1.
+pub const HEADER_MAX: usize = 13;
+/// Octets of the longest Echo option: RFC 9175 s2.2.1, a value of 40, with number and length (RFC 7252 s3.1).
+pub const ECHO_OPTION_MAX: usize = 43;
 /// Octets that a cut response has more than a whole one: Block2, Size2, `ETag` and Echo; ours.
 pub const BLOCK_OPTIONS_OVERHEAD: usize = 28;
 /// Octets that the next state of a resource may be longer than this one, where credit is reserved for it; ours.

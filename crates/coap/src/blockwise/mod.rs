@@ -17,4 +17,5 @@ pub use assembly::{Arrival, Assembled, Assemblies};
 pub use block::{Block, Exponent};
 pub use key::{BodyKey, RequestKey};
 pub use representation::{Repeatable, Representations};
+pub(crate) use transfer::protected_surplus;
 pub use transfer::{Limits, Progress, Transfer, TransferError};

@@ -8,11 +8,13 @@
 
 use alloc::vec::Vec;
 
-use lowmesh_wire::coap::{Class, Code, Message, OptionNumber};
+use lowmesh_wire::coap::{Class, Code, Message, OptionNumber, Options};
 
 use super::block::{Block, Exponent};
 use crate::event::RequestTemplate;
-use crate::params::{MAX_AGE_DEFAULT, TRANSFER_RESTARTS_MAX};
+use crate::params::{
+    ECHO_OPTION_MAX, HEADER_MAX, MAX_AGE_DEFAULT, MESSAGE_OVERHEAD, TRANSFER_RESTARTS_MAX,
+};
 
 /// The limits of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,17 @@ impl Limits {
         let size = exponent.size();
         if exponent.is_bert() { (self.payload_max / size).max(1) * size } else { size }
     }
+}
+
+/// Octets of payload that a message carries beyond a block of the largest size if OSCORE protects it.
+///
+/// The payload of such a message is a block of its endpoints, a few options and a tag (RFC 8613 s5.3), so it is a little
+/// longer than a block. It travelled in one datagram to the proxy that passes it on. Outer blocks would cost a
+/// second one, and not every peer puts them together. `overhead` has all octets
+/// beside the payload, and those that the message may still get.
+pub(crate) fn protected_surplus(options: &Options, overhead: usize) -> usize {
+    let protected = options.get(OptionNumber::OSCORE).is_some();
+    if protected { MESSAGE_OVERHEAD.saturating_sub(overhead) } else { 0 }
 }
 
 /// The result of a response.
@@ -122,10 +135,21 @@ impl Transfer {
         let tag = tag.to_vec();
         let mut transfer =
             Self { request, limits, phase, echo, echoed, restarts, tag, hint, once, observe };
-        if transfer.request.payload.len() > limits.chunk(limits.exponent) {
+        if transfer.request.payload.len() > transfer.whole_max(limits.exponent) {
             transfer.tag_body();
         }
         transfer
+    }
+    /// Octets of body that leave without blocks.
+    fn whole_max(&self, exponent: Exponent) -> usize {
+        let chunk = self.limits.chunk(exponent);
+        // After the hint of 4.13 the server wants blocks, and BERT fills its messages.
+        if self.hint.is_some() || exponent.is_bert() {
+            return chunk;
+        }
+        let options = &self.request.options;
+        let overhead = HEADER_MAX + options.as_bytes().len() + ECHO_OPTION_MAX;
+        chunk + protected_surplus(options, overhead)
     }
     /// The body needs blocks.
     fn tag_body(&mut self) {
@@ -139,7 +163,8 @@ impl Transfer {
         let Phase::Uploading { exponent: blocks, .. } = &mut self.phase else { return };
         *blocks = (*blocks).min(exponent);
         self.limits.payload_max = payload_max;
-        if self.request.payload.len() > self.limits.chunk(*blocks) {
+        let blocks = *blocks;
+        if self.request.payload.len() > self.whole_max(blocks) {
             self.tag_body();
         }
     }
@@ -179,6 +204,10 @@ impl Transfer {
     }
     /// The request to send now.
     pub fn request(&mut self) -> Result<RequestTemplate, TransferError> {
+        let whole_max = match &self.phase {
+            Phase::Uploading { offset: 0, exponent, .. } => self.whole_max(*exponent),
+            _ => 0,
+        };
         let mut message = RequestTemplate {
             code: self.request.code,
             confirmable: self.request.confirmable,
@@ -191,7 +220,12 @@ impl Transfer {
             Phase::Uploading { offset, end: left, exponent, sent } => {
                 message.token.clone_from(&self.request.token);
                 let body = &self.request.payload;
-                let end = body.len().min(*offset + self.limits.chunk(*exponent));
+                let chunk = self.limits.chunk(*exponent);
+                let end = if body.len() <= whole_max {
+                    body.len()
+                } else {
+                    body.len().min(*offset + chunk)
+                };
                 let more = end < body.len();
                 *sent = None;
                 if *offset > 0 || more {

@@ -55,11 +55,17 @@ impl<P: PeerAddress, T: Transport<P>> ExchangeLayer<P, T> {
         self.limits.exponent.min(self.transport.block_limits(peer).0)
     }
     /// The largest blocks that a credit covers, and the room for payload in a message with `overhead`
-    /// octets beside it.
-    pub(super) fn affordable(&self, peer: P, credit: usize, overhead: usize) -> (Exponent, usize) {
+    /// octets beside it. What is no block itself may have `surplus` octets more, see [`protected_surplus`](crate::blockwise::protected_surplus).
+    pub(super) fn affordable(
+        &self,
+        peer: P,
+        credit: usize,
+        overhead: usize,
+        surplus: usize,
+    ) -> (Exponent, usize) {
         let (most, room) = self.transport.block_limits(peer);
         let preferred = self.limits.exponent.min(most);
-        let room = if preferred.is_bert() { room } else { preferred.size() };
+        let room = if preferred.is_bert() { room } else { preferred.size() + surplus };
         let bound = credit.saturating_sub(overhead);
         if bound >= room.saturating_add(BLOCK_OPTIONS_OVERHEAD) {
             return (preferred, room);

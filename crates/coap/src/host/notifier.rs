@@ -13,11 +13,11 @@ use super::pace::Pace;
 use super::refreshes::{Refreshes, Room};
 use super::{HostLimits, Transport};
 use crate::PeerAddress;
-use crate::blockwise::{Block, Representations};
+use crate::blockwise::{Block, Representations, protected_surplus};
 use crate::event::ResponseTemplate;
 use crate::exchange::{Input, Name};
 use crate::observe::{End, Notification, ObservationId, Registry, Standing};
-use crate::params::STATES_MAX;
+use crate::params::{BLOCK_OPTIONS_OVERHEAD, STATES_MAX};
 
 /// The observers of a server, and what they are still to be told.
 #[derive(Debug)]
@@ -212,7 +212,9 @@ impl<P: PeerAddress> Notifier<P> {
         // To an unproven address a notification is no larger than its credit; the observer can ask for the
         // other blocks.
         let overhead = response.encoded_len(token.encoded_len()) - response.payload.len();
-        let most = layer.affordable(peer, layer.transport.credit(peer, now), overhead);
+        let surplus = protected_surplus(&response.options, overhead + BLOCK_OPTIONS_OVERHEAD);
+        let credit = layer.transport.credit(peer, now);
+        let most = layer.affordable(peer, credit, overhead, surplus);
         let wanted = block.map(Block::from_value);
         let proven = layer.transport.is_proven(peer);
         let mut response = response;

@@ -14,6 +14,7 @@ use super::places::{Load, NoPlace, Place, Places};
 use super::{HostLimits, Transport};
 use crate::blockwise::{
     Arrival, Assembled, Assemblies, Block, BodyKey, Repeatable, Representations, RequestKey,
+    protected_surplus,
 };
 use crate::echo::Challenges;
 use crate::event::ResponseTemplate;
@@ -21,7 +22,8 @@ use crate::exchange::{Association, ExchangeId, Input, Name};
 use crate::observe::{DEREGISTER, REGISTER};
 use crate::ordered::Ordered;
 use crate::params::{
-    ACK_DELAY, LATER_BLOCK_OVERHEAD, NOTIFICATION_SLACK, OBSERVED_REQUEST_MAX, REQUESTS_OCTETS_MAX,
+    ACK_DELAY, BLOCK_OPTIONS_OVERHEAD, LATER_BLOCK_OVERHEAD, NOTIFICATION_SLACK,
+    OBSERVED_REQUEST_MAX, REQUESTS_OCTETS_MAX,
 };
 use crate::resource::{EntityTag, Wishes};
 use crate::{Lifetimes, PeerAddress};
@@ -355,7 +357,7 @@ impl<P: PeerAddress> Server<P> {
     ) -> Option<ResponseTemplate> {
         let place = (asked.peer, asked.key());
         let credit = layer.transport.credit(asked.peer, now);
-        let most = layer.affordable(asked.peer, credit, LATER_BLOCK_OVERHEAD);
+        let most = layer.affordable(asked.peer, credit, LATER_BLOCK_OVERHEAD, 0);
         let response = self.representations.later(&place, block, most, now)?;
         Some(self.within_credit(layer, asked, response, credit, now))
     }
@@ -470,9 +472,10 @@ impl<P: PeerAddress> Server<P> {
         let observes = response.options.get(OptionNumber::OBSERVE).is_some();
         let next = if observes { response.shortest_len(asked.token_len) } else { 0 };
         let reserved = if observes { asked.peer.overhead() + next + NOTIFICATION_SLACK } else { 0 };
-        let mut most = layer.affordable(peer, credit.saturating_sub(reserved), overhead);
+        let surplus = protected_surplus(&response.options, overhead + BLOCK_OPTIONS_OVERHEAD);
+        let mut most = layer.affordable(peer, credit.saturating_sub(reserved), overhead, surplus);
         if most.1 == 0 {
-            most = layer.affordable(peer, credit, overhead);
+            most = layer.affordable(peer, credit, overhead, surplus);
         }
         if let Some(block) = layer.limits.group_block.filter(|_| asked.multicast) {
             // RFC 10020 s3.6: a short first block, and the rest by unicast.

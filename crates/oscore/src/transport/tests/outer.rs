@@ -189,7 +189,8 @@ fn bodies_of_any_length_go_through_a_proxy_that_cuts_what_is_protected() {
         assert_eq!(world.served[0].payload, body(len));
         // Whether the shortest ones are cut depends on their options.
         if len >= 600 {
-            let cut = len + 20 > size.size();
+            // A block of the largest size inside leaves no second datagram, as it did not between client and proxy.
+            let cut = len.min(1024) + 60 > size.size() && size != Exponent::MAX;
             assert_eq!(world.blocks.map(|count| count > 0), [cut; 2], "{len} in {size:?}");
         }
     }
