@@ -11,8 +11,6 @@ use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anyhow::Result;
-
 use super::case::Stage;
 use super::libcoap::{PLAIN, SECURE};
 use super::{Group, Options};
