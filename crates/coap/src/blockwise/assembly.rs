@@ -141,7 +141,7 @@ mod tests {
     const T0: Instant = Instant::ZERO;
 
     fn key() -> BodyKey {
-        BodyKey::new(Association::Open, RequestKey::from_parts(Code::PUT, &Options::new()))
+        BodyKey::new(&Association::Open, &RequestKey::from_parts(Code::PUT, &Options::new()))
     }
 
     fn arrival(number: u32, more: bool, payload: &[u8]) -> Arrival<'_> {
@@ -233,7 +233,7 @@ mod tests {
     fn path(number: u32) -> BodyKey {
         let mut options = Options::new();
         options.insert_path(&alloc::format!("/{number}"));
-        BodyKey::new(Association::Open, RequestKey::from_parts(Code::PUT, &options))
+        BodyKey::new(&Association::Open, &RequestKey::from_parts(Code::PUT, &options))
     }
 
     #[test]

@@ -8,27 +8,42 @@ use lowmesh_wire::coap::{Code, Message, OptionNumber, Options};
 use crate::exchange::Association;
 
 /// Which blocks of a peer belong together: those of one sender and of one request.
+///
+/// RFC 9175 s3.5.1: each block is protected by itself; what two senders protect is never one body. The octets of the
+/// association come first. A map with shares has each key three times, so a key is one allocation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct BodyKey {
-    // RFC 9175 s3.5.1: each block is protected by itself; what two senders protect is never one body.
-    association: Association,
-    request: RequestKey,
-}
+pub struct BodyKey(Vec<u8>);
 
 impl BodyKey {
     /// The body that requests with this key are about, under the protection of their sender.
-    pub const fn new(association: Association, request: RequestKey) -> Self {
-        Self { association, request }
+    pub fn new(association: &Association, request: &RequestKey) -> Self {
+        let mut key = Vec::with_capacity(ASSOCIATION_OCTETS + request.0.len());
+        match association {
+            Association::Open => key.push(0),
+            Association::Context(number) => {
+                key.push(1);
+                key.extend_from_slice(&number.to_be_bytes());
+            }
+            Association::Member { group, id } => {
+                key.push(2);
+                key.extend_from_slice(&group.to_be_bytes());
+                // The length keeps what follows apart from the identifier.
+                key.extend_from_slice(&id.len().to_be_bytes());
+                key.extend_from_slice(id);
+            }
+        }
+        key.extend_from_slice(&request.0);
+        key.shrink_to_fit();
+        Self(key)
     }
     /// Octets of the key.
     pub(crate) const fn len(&self) -> usize {
-        let id = match &self.association {
-            Association::Member { id, .. } => id.len(),
-            Association::Open | Association::Context(_) => 0,
-        };
-        id + self.request.len()
+        self.0.len()
     }
 }
+
+/// Octets of the longest association beside an identifier: a kind, a number and a length.
+const ASSOCIATION_OCTETS: usize = 1 + 2 * size_of::<usize>();
 
 /// What the blocks of one body have in common, Request-Tag included.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,10 +62,6 @@ impl RequestKey {
         key.push(code.0);
         key.extend_from_slice(kept.as_bytes());
         Self(key)
-    }
-    /// Octets of the key.
-    const fn len(&self) -> usize {
-        self.0.len()
     }
 }
 
@@ -72,6 +83,25 @@ const fn varies(number: OptionNumber) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_two_senders_have_one_key() {
+        let member = |group, id: &[u8]| Association::Member { group, id: id.to_vec() };
+        let senders = [
+            Association::Open,
+            Association::Context(0),
+            Association::Context(1),
+            member(0, b""),
+            member(1, b""),
+            member(0, &[1]),
+            member(0, &[1, 0]),
+        ];
+        let requests = [&[1][..], &[0, 1], &[1, 0, 1]].map(|bytes| RequestKey(bytes.to_vec()));
+        let all =
+            senders.iter().flat_map(|one| requests.iter().map(move |key| BodyKey::new(one, key)));
+        let keys: alloc::collections::BTreeSet<BodyKey> = all.collect();
+        assert_eq!(keys.len(), senders.len() * requests.len());
+    }
 
     fn key(number: OptionNumber, value: u32) -> RequestKey {
         let mut options = Options::new();

@@ -237,7 +237,7 @@ mod tests {
 
     fn place(peer: u8) -> (u8, BodyKey) {
         let request = RequestKey::from_parts(Code::GET, &Options::new());
-        (peer, BodyKey::new(Association::Open, request))
+        (peer, BodyKey::new(&Association::Open, &request))
     }
 
     fn content(len: usize) -> ResponseTemplate {

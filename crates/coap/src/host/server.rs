@@ -88,7 +88,7 @@ impl<P> Asked<P> {
         }
     }
     fn key(&self) -> BodyKey {
-        BodyKey::new(self.association.clone(), RequestKey::from_parts(self.code, &self.options))
+        BodyKey::new(&self.association, &RequestKey::from_parts(self.code, &self.options))
     }
 }
 

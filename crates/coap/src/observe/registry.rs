@@ -392,7 +392,7 @@ impl<P: PeerAddress> Registry<P> {
         self.in_flight.insert(handle, id.clone());
         let (response, ends) = observation.response(observer.format)?;
         let request = RequestKey::of(&observation.request);
-        let (key, block) = (BodyKey::new(observer.association.clone(), request), observer.block);
+        let (key, block) = (BodyKey::new(&observer.association, &request), observer.block);
         if ends {
             self.remove(id.0, &id.1);
         }

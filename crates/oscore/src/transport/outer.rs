@@ -171,7 +171,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             return None;
         };
         // These blocks are in the open; the OSCORE option is part of the request's key, and differs for each message.
-        let key = BodyKey::new(Association::Open, RequestKey::of(&message));
+        let key = BodyKey::new(&Association::Open, &RequestKey::of(&message));
         if multicast && arrived.is_some() {
             // RFC 10020 s3.8: a body in blocks has no meaning for a group.
             self.answer_outside(exchange, ResponseTemplate::new(Code::BAD_REQUEST), true, now);

@@ -302,7 +302,7 @@ fn echo_body(request: RequestTemplate, limits: Limits, most: (Exponent, usize)) 
     for _ in 0..100_000 {
         let request = transfer.request().expect("enough numbers");
         let key = RequestKey::from_parts(request.code, &request.options);
-        let key = BodyKey::new(Association::Open, key);
+        let key = BodyKey::new(&Association::Open, &key);
         let arrived = read(&request, OptionNumber::BLOCK1);
         let asked = read(&request, OptionNumber::BLOCK2);
         let mut answer = ResponseTemplate::new(Code::CONTINUE);
