@@ -127,6 +127,10 @@ impl Row {
     fn is_libcoap(&self) -> bool {
         matches!(self.program, Program::Libcoap(_))
     }
+    /// Whether the server of aiocoap's client restarts.
+    fn restarts_for_aiocoap(&self, cell: Cell) -> bool {
+        self.program == Program::Aiocoap && self.way == Way::TheyAsk && cell.restart
+    }
     /// Why the other program cannot do a cell, as a place in [`REASONS`].
     fn obstacle(&self, cell: Cell) -> Option<usize> {
         REASONS.iter().position(|(applies, _)| applies(self, cell))
@@ -194,6 +198,24 @@ const REASONS: &[Reason] = &[
     (
         |row, _| row.program == Program::Aiocoap && row.way == Way::WeAsk && row.scheme == "coaps",
         "the DTLS server of aiocoap 0.4.17 wants the signal of RFC 5746, which our client does not send",
+    ),
+    (
+        |row, cell| row.restarts_for_aiocoap(cell) && row.scheme.contains("ws") && !cell.proxy,
+        "the client of aiocoap 0.4.17 goes on with a WebSocket that ended without Release or Abort",
+    ),
+    (
+        |row, cell| row.restarts_for_aiocoap(cell) && row.scheme == "coaps" && !cell.proxy,
+        "the client of aiocoap 0.4.17 goes on with a DTLS session in which its requests have timed out",
+    ),
+    (
+        // Our proxy registers again for it, unless OSCORE hides the Max-Age.
+        |row, cell| {
+            row.restarts_for_aiocoap(cell)
+                && row.scheme == "coap"
+                && cell.observed
+                && (!cell.proxy || row.oscore)
+        },
+        "the client of aiocoap 0.4.17 does not register again after the Max-Age",
     ),
 ];
 

@@ -77,12 +77,19 @@ impl Watching {
             Ok(line) => Some(match (self, line.split_once(' ')) {
                 (Self::Talked { .. }, Some(("state", state))) => News::State(state.to_owned()),
                 (Self::Talked { .. }, _) => News::Ended(line),
+                // The client of libcoap runs on behind the end.
+                (Self::Command { .. }, Some((code, _))) if is_error(code) => News::Ended(line),
                 (Self::Command { .. }, _) => News::State(line.trim_end().to_owned()),
             }),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => Some(News::Ended("the process ends".to_owned())),
         }
     }
+}
+
+/// Whether a word is the code of an error, which ends an observation (RFC 7641 s4.2).
+fn is_error(word: &str) -> bool {
+    word.len() == 4 && ["4.", "5."].iter().any(|class| word.starts_with(class))
 }
 
 impl<'a> Ends<'a> {
@@ -387,6 +394,13 @@ impl Talker {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_response_is_the_end_of_an_observation() {
+        for (word, is) in [("5.02", true), ("4.04", true), ("2.05", false), ("fourth", false)] {
+            assert_eq!(is_error(word), is, "{word}");
+        }
+    }
 
     #[test]
     fn an_observer_tells_states_and_its_end() {
