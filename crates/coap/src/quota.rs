@@ -8,7 +8,7 @@
 //!                and all that could leave is of proven ones, used within EXCHANGE_LIFETIME
 //! ```
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use crate::PeerAddress;
@@ -30,9 +30,10 @@ struct Entry<V> {
 
 /// What one source keeps here.
 #[derive(Debug)]
-struct Share<P, K> {
+struct Share {
     octets: usize,
-    by_use: BTreeMap<Use, (P, K)>,
+    // Places are in the index of all: most sources have one value, and a map has room for eleven.
+    by_use: BTreeSet<Use>,
 }
 
 /// Values by peer and key, bounded in octets over all peers and for each source.
@@ -40,7 +41,7 @@ struct Share<P, K> {
 pub(crate) struct QuotaMap<P, K, V> {
     entries: BTreeMap<(P, K), Entry<V>>,
     by_use: BTreeMap<Use, (P, K)>,
-    shares: BTreeMap<P, Share<P, K>>,
+    shares: BTreeMap<P, Share>,
     octets: usize,
     octets_max: usize,
     share_max: usize,
@@ -91,9 +92,9 @@ impl<P: PeerAddress, K: Ord + Clone, V> QuotaMap<P, K, V> {
             self.by_use.insert(used, place);
         }
         if let Some(share) = self.shares.get_mut(&place.0.source())
-            && let Some(place) = share.by_use.remove(&before)
+            && share.by_use.remove(&before)
         {
-            share.by_use.insert(used, place);
+            share.by_use.insert(used);
         }
         Some(&mut entry.value)
     }
@@ -114,8 +115,8 @@ impl<P: PeerAddress, K: Ord + Clone, V> QuotaMap<P, K, V> {
             return false;
         }
         while self.of(source) + octets > self.share_max {
-            let first = self.shares.get(&source).and_then(|share| share.by_use.values().next());
-            let first = first.cloned();
+            let first = self.shares.get(&source).and_then(|share| share.by_use.first());
+            let first = first.and_then(|used| self.by_use.get(used)).cloned();
             if !self.displace(first, proven, now) {
                 return false;
             }
@@ -128,10 +129,10 @@ impl<P: PeerAddress, K: Ord + Clone, V> QuotaMap<P, K, V> {
         }
         self.serial += 1;
         let used = (proven, self.serial);
-        let empty = || Share { octets: 0, by_use: BTreeMap::new() };
+        let empty = || Share { octets: 0, by_use: BTreeSet::new() };
         let share = self.shares.entry(source).or_insert_with(empty);
         share.octets += octets;
-        share.by_use.insert(used, place.clone());
+        share.by_use.insert(used);
         self.octets += octets;
         self.by_use.insert(used, place.clone());
         self.entries.insert(place, Entry { value, octets, used, at: now });
@@ -169,7 +170,8 @@ impl<P: PeerAddress, K: Ord + Clone, V> QuotaMap<P, K, V> {
     /// Forgets all values of a peer.
     pub(crate) fn remove_peer(&mut self, peer: P) {
         let Some(share) = self.shares.get(&peer.source()) else { return };
-        let own = share.by_use.values().filter(|(one, _)| *one == peer);
+        let places = share.by_use.iter().filter_map(|used| self.by_use.get(used));
+        let own = places.filter(|(one, _)| *one == peer);
         for place in own.cloned().collect::<Vec<_>>() {
             self.remove(&place);
         }
