@@ -19,7 +19,8 @@ use tokio::sync::{oneshot, watch};
 use crate::clock::Clock;
 use crate::params::{
     PROXY_ACKNOWLEDGED_GRACE, PROXY_OBSERVING_GRACE, PROXY_PROVEN_RECENT,
-    PROXY_UNACKNOWLEDGED_GRACE, PROXY_UNPROVEN_PAUSE, PROXY_UNPROVEN_WAITING_MAX,
+    PROXY_UNACKNOWLEDGED_GRACE, PROXY_UNPROVEN_PAUSE, PROXY_UNPROVEN_WAIT,
+    PROXY_UNPROVEN_WAITING_MAX,
 };
 use crate::peer::Peer;
 
@@ -423,6 +424,24 @@ impl Place {
                 () = tokio::time::sleep(UNPROVEN_LOOK), if !self.newcomer.proven => {
                     self.queue.offer(&self.origin, self.born);
                 }
+            }
+        }
+    }
+    /// Resolves when an unproven request should not wait for its turn any longer: it has waited, or will wait, for more than
+    /// [`PROXY_UNPROVEN_WAIT`]. With a proof it comes first, so its client is asked for one while it still listens.
+    pub(super) async fn out_of_patience(&self) {
+        if self.newcomer.proven {
+            std::future::pending::<()>().await;
+        }
+        let most = Duration::from(PROXY_UNPROVEN_WAIT);
+        let until = self.queue.clock.now() + most;
+        loop {
+            tokio::time::sleep(UNPROVEN_LOOK).await;
+            let now = self.queue.clock.now();
+            let origin =
+                self.queue.lock().origin(&self.origin, self.born).map(|one| one.unproven_from);
+            if now >= until || origin.is_some_and(|from| from > now + most) {
+                return;
             }
         }
     }

@@ -153,7 +153,11 @@ impl Upstream {
         })?;
         let leave = async {
             let addresses = self.gate.pass(target, *chosen, name).await?;
-            let _permit = place.permit().await;
+            let _permit = tokio::select! {
+                biased;
+                permit = place.permit() => permit,
+                () = place.out_of_patience() => return Err(Refusal::unproven()),
+            };
             let asked = self.client.request(request.code, target).template(request);
             let begun = asked.at(addresses).within(HANDSHAKE_MAX).begin().await;
             let mut exchange = begun.map_err(|error| Refusal::instead(&error, name))?;

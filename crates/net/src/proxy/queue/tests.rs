@@ -111,6 +111,25 @@ async fn few_unproven_clients_wait_for_a_turn_and_others_are_asked_for_a_proof()
     assert!(enter(3, true).is_ok());
 }
 
+#[tokio::test]
+async fn an_unproven_client_is_asked_for_a_proof_before_it_loses_patience() {
+    let queue = Queue::new(BOUNDS);
+    let enter = |who, proven| queue.enter((client(who), proven), "slow", false).map(|one| one.0);
+    let (first, second) = (enter(0, false).expect("free"), enter(1, false).expect("few wait"));
+    drop(first.permit().await);
+    first.sent();
+    let soon = std::time::Duration::from_secs(3);
+    let patience = second.out_of_patience();
+    tokio::pin!(patience);
+    assert!(tokio::time::timeout(soon, &mut patience).await.is_err());
+    assert!(tokio::time::timeout(soon, &mut patience).await.is_ok());
+    assert!(
+        tokio::time::timeout(soon / 30, enter(2, true).expect("room").out_of_patience())
+            .await
+            .is_err()
+    );
+}
+
 #[test]
 fn one_client_cannot_take_all_connections() {
     let queue = Queue::new(BOUNDS);
