@@ -70,9 +70,12 @@ async fn a_silent_target_takes_nothing_from_a_healthy_one_and_what_is_too_much_h
 #[tokio::test]
 async fn nstart_towards_targets_lets_slow_answers_be_made_at_once() {
     let origin = slow_origin(Duration::from_millis(700)).await;
-    let mut wide = limits();
-    wide.datagrams.congestion = CongestionControl::default().with_nstart(4);
-    let (one, four) = (proxy_server(None).await, serve(forward_proxy(wide)).await);
+    let with_nstart = |number| {
+        let mut limits = limits();
+        limits.datagrams.congestion = CongestionControl::default().with_nstart(number);
+        serve(forward_proxy(limits))
+    };
+    let (one, four) = (with_nstart(1).await, with_nstart(4).await);
     for (proxy, least, most) in [(&one, 2.7, 20.0), (&four, 0.6, 2.0)] {
         let (begun, mut asking) = (now(), JoinSet::new());
         for number in 0..4 {
