@@ -54,13 +54,20 @@ fn document(name: &str, members: &[SocketAddr]) -> String {
     format!("{{\"name\":\"{name}\",\"missing\":\"allow\",\"er\":[{}]}}", members.join(","))
 }
 
-/// Queries the healthy entity again and again; those that got no answer in time.
-async fn query(client: &Client, manager: SocketAddr, wing: bool) -> Vec<String> {
+/// A client of its own: what one waits for holds up its next request (NSTART of RFC 7252 s4.7), which is not the manager's
+/// doing.
+fn asker() -> Client {
+    Client::builder().patience(Duration::from_secs(60)).build().expect("settings")
+}
+
+/// Queries the healthy entity again and again; those that got no answer in time. Another client asks for the wing meanwhile.
+async fn query(manager: SocketAddr, wing: Option<&Client>) -> Vec<String> {
+    let client = asker();
     let (start, mut failed) = (Instant::now(), Vec::new());
     for number in 0..QUERIES {
         sleep_until(start + PERIOD * number).await;
-        if wing && number % POLLED == 0 {
-            let (client, uri) = (client.clone(), format!("coap://{manager}/e/wing"));
+        if let Some(wing) = wing.filter(|_| number % POLLED == 0) {
+            let (client, uri) = (wing.clone(), format!("coap://{manager}/e/wing"));
             tokio::spawn(async move { client.get(uri).await });
         }
         let asking = client.get(format!("coap://{manager}/e/healthy?eo=avg"));
@@ -78,15 +85,15 @@ async fn an_entity_of_dead_members_is_created_and_polled_while_another_answers()
         (0..SILENT).map(|_| UdpSocket::bind("127.0.0.1:0").expect("a port")).collect();
     let dead: Vec<_> = silent.iter().map(|one| one.local_addr().expect("bound")).collect();
     let (healthy, manager) = ([member(), member()], manager());
-    let client = Client::builder().patience(Duration::from_secs(60)).build().expect("settings");
+    let client = asker();
     let post = |document| client.post(format!("coap://{manager}/e")).payload(document);
     let created = post(document("healthy", &healthy)).await.expect("an answer");
     assert_eq!(created.code(), Code::CREATED, "{}", created.text());
     let wing = post(document("wing", &dead));
-    let (created, failed) = tokio::join!(wing, query(&client, manager, false));
+    let (created, failed) = tokio::join!(wing, query(manager, None));
     let created = created.expect("an answer");
     assert_eq!(created.code(), Code::CREATED, "{}", created.text());
     assert!(failed.is_empty(), "while the wing is created: {failed:?}");
-    let failed = query(&client, manager, true).await;
+    let failed = query(manager, Some(&client)).await;
     assert!(failed.is_empty(), "while the wing is polled: {failed:?}");
 }
