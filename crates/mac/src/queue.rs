@@ -31,7 +31,7 @@ pub struct QueuedFrame {
     pub priority: Priority,
     /// A newer advertisement takes its place.
     pub is_advertisement: bool,
-    /// It is of use to its receiver, but nothing depends on it: one copy is enough.
+    /// Its receiver asks again if it does not come: a neighbour that is not known to acknowledge gets one copy.
     pub is_advice: bool,
     /// Copies sent so far.
     pub transmissions: u8,

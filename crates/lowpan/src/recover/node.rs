@@ -249,7 +249,7 @@ impl Node {
     fn refuse(&mut self, now: Instant, to: Eui64, datagram_tag: u8, asks: bool) {
         let label = Label { neighbour: to, tag: datagram_tag.into() };
         if !self.config.choices().refuses_once || self.refusals.tells(now, label, asks) {
-            self.out.refuse(to, datagram_tag, self.refusals.are_advice());
+            self.out.refuse(to, datagram_tag);
         }
     }
 

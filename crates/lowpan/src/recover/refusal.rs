@@ -8,8 +8,8 @@
 //!
 //! A window of fragments is on its way before the first refusal is back; answering each would double what the link carries.
 //!
-//! A refusal is advice (RFC 8931 s6.3: SHOULD): without it the sender waits for its ARQ timeout. Among strangers it has one
-//! copy and a rate, because a fragment that nobody wants must not cost its receiver the air.
+//! A refusal is advice (RFC 8931 s6.3: SHOULD): without it the sender waits for its ARQ timeout. Among strangers it has a
+//! rate, because a fragment that nobody wants must not cost its receiver the air.
 //!
 //! | bound | total | share of one neighbour | the next one |
 //! |---|---|---|---|
@@ -39,11 +39,6 @@ impl Refusals {
         let again_after = config.arq.timeout() / REFUSAL_SHARE;
         let rate = |per_second| SharedRate::new(per_second, REFUSAL_SOURCES);
         Self { told: VecDeque::new(), again_after, rate: config.refusals_per_second.map(rate) }
-    }
-
-    /// Whether the MAC need not repeat them.
-    pub const fn are_advice(&self) -> bool {
-        self.rate.is_some()
     }
 
     /// True when the refusal of a fragment has to be told; `asks` is its X.
@@ -124,6 +119,5 @@ mod tests {
             (0..100).filter(|tag| refusals.tells(at(0), of(*tag), false)).count()
         };
         assert_eq!([1, 2, 3].map(|node| told(&mut refusals, node)), [8, 2, 0]);
-        assert!(refusals.are_advice());
     }
 }

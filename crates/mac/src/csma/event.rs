@@ -44,7 +44,8 @@ pub enum Input<'a> {
         payload: &'a [u8],
         /// Who goes first.
         priority: Priority,
-        /// Nothing depends on its arrival: one copy is enough, and none leaves to a neighbour that is silent.
+        /// Its receiver asks again if it does not come: a neighbour that is not known to acknowledge gets one copy, and one
+        /// that is silent none.
         is_advice: bool,
         /// Its name.
         handle: Handle,

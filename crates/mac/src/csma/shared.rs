@@ -71,14 +71,11 @@ impl Shared {
 
     /// Whether another copy of a frame may leave that was not acknowledged, by what is known of its destination.
     pub fn may_repeat(&mut self, now: Instant, frame: &QueuedFrame) -> bool {
-        if frame.is_advice {
-            return false;
-        }
-        let Some(peer) = frame.destination.filter(|_| self.config.shares_queue) else {
+        let link = frame.destination.and_then(|peer| self.links.get(peer));
+        if link.is_some_and(Link::acknowledges) {
             return true;
-        };
-        let acknowledges = self.links.get(peer).is_some_and(Link::acknowledges);
-        acknowledges || self.silent_copies.take(now)
+        }
+        !frame.is_advice && (!self.config.shares_queue || self.silent_copies.take(now))
     }
 
     /// A frame of `octets` leaves.

@@ -40,7 +40,7 @@ pub(crate) enum FrameKind {
     Control,
     /// A DIO to all neighbours: while one waits, a newer one replaces it.
     Advertisement,
-    /// It helps its receiver, and nothing depends on its arrival.
+    /// Its receiver asks again if it does not come.
     Advice,
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Waiting {
     pub payload: Vec<u8>,
     pub destination: Eui64,
     pub handle: Handle,
-    /// Nothing depends on its arrival.
+    /// Its receiver asks again if it does not come.
     pub is_advice: bool,
 }
 
@@ -114,14 +114,14 @@ impl Outgoing {
             self.overflowed += 1;
         }
     }
-    pub fn acknowledge(&mut self, to: Eui64, ack: RfragAck) {
-        self.tell_neighbour(to, ack, false);
+    /// Lets a neighbour know that a datagram cannot go on.
+    pub fn refuse(&mut self, to: Eui64, datagram_tag: u8) {
+        self.acknowledge(to, null(datagram_tag));
     }
-    /// Lets a neighbour know that a datagram cannot go on; with `is_advice` it will find out without it, too.
-    pub fn refuse(&mut self, to: Eui64, datagram_tag: u8, is_advice: bool) {
-        self.tell_neighbour(to, null(datagram_tag), is_advice);
-    }
-    fn tell_neighbour(&mut self, destination: Eui64, ack: RfragAck, is_advice: bool) {
+    /// Among strangers it is advice: without it the sender asks again after its ARQ timeout (RFC 8931 s6). If each of many
+    /// neighbours that acknowledge nothing got all copies, a new one that does would wait for its first as long as they last.
+    pub fn acknowledge(&mut self, destination: Eui64, ack: RfragAck) {
+        let is_advice = self.config.recovery.refusals_per_second.is_some();
         let mut payload = Vec::new();
         ack.emit(&mut payload);
         self.wait(Waiting { payload, destination, handle: Handle::NONE, is_advice });

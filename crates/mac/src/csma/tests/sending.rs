@@ -134,6 +134,32 @@ fn after_three_retries_the_frame_is_given_up_and_the_link_is_worse() {
     assert!(etx.is_some_and(|etx| etx > 5 * ETX_UNIT / 2), "{etx:?}");
 }
 
+/// The copies of advice to the peer, none of which is acknowledged.
+fn copies_of_advice(bench: &mut Bench) -> Option<(u64, DropReason, u8)> {
+    let mut asked = bench.tell(Input::Send {
+        destination: Some(PEER),
+        payload: &[0x41],
+        priority: Priority::Data,
+        is_advice: true,
+        handle: Handle(5),
+    });
+    while drop_reason(&asked).is_none() {
+        let granted = bench.sense(&asked, false);
+        bench.transmit(&granted);
+        asked = bench.expire();
+    }
+    drop_reason(&asked)
+}
+
+#[test]
+fn advice_has_one_copy_until_its_receiver_has_acknowledged_a_frame() {
+    let mut bench = Bench::new(prompt());
+    assert_eq!(copies_of_advice(&mut bench), Some((5, DropReason::NoAck, 1)));
+    let first = bench.send(Some(PEER), 1);
+    bench.deliver(&first);
+    assert_eq!(copies_of_advice(&mut bench), Some((5, DropReason::NoAck, 4)));
+}
+
 #[test]
 fn an_acknowledgement_with_another_number_is_not_ours() {
     let mut bench = Bench::new(prompt());
