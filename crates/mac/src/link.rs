@@ -35,9 +35,10 @@ impl Link {
     pub const fn acknowledges(&self) -> bool {
         self.has_acknowledged && self.failures < SILENT_AFTER
     }
-    /// Whether no frame to it has ended yet.
+    /// Whether it has neither acknowledged nor failed [`SILENT_AFTER`] times. One failure says little: a frame may have had
+    /// one copy.
     pub const fn is_untried(&self) -> bool {
-        !self.has_acknowledged && self.failures == 0
+        !self.has_acknowledged && self.failures < SILENT_AFTER
     }
     /// Whether [`SILENT_AFTER`] frames in a row failed, the last of them lately.
     pub fn is_silent(&self, now: Instant) -> bool {

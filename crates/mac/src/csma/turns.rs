@@ -32,7 +32,7 @@ pub(super) struct Turns {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Standing {
     Acknowledges,
-    /// No frame to it has ended yet.
+    /// It has neither acknowledged nor failed often enough to say that it does not.
     Untried,
     Silent,
 }
@@ -108,6 +108,7 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::params::SILENT_AFTER;
     use alloc::vec::Vec;
     use lowmesh_machine::Handle;
     use lowmesh_units::{Dbm, Duration, NodeId};
@@ -206,7 +207,9 @@ mod tests {
     fn a_neighbour_that_was_not_tried_goes_before_those_that_failed_and_has_places_of_its_own() {
         let (mut queue, mut links) = (FrameQueue::default(), LinkTable::default());
         links.note_heard(Instant::ZERO, eui(9), Dbm(-60.0));
-        links.note_sent(Instant::ZERO, eui(9), 1, false);
+        for _ in 0..SILENT_AFTER {
+            links.note_sent(Instant::ZERO, eui(9), 1, false);
+        }
         assert_eq!(fill(&mut queue, &links, Some(9), 99), 8);
         assert_eq!(fill(&mut queue, &links, Some(1), 99), 4);
         let (mut turns, mut copies) = (Turns::default(), Rate::new(9, Duration::from_secs(1)));
