@@ -408,7 +408,7 @@ impl<P: PeerAddress> Client<P> {
         let mut message = observation.whole_request().clone();
         message.options.remove(OptionNumber::OBSERVE);
         message.token = None;
-        let tag = (layer.serial as u32).to_be_bytes();
+        let tag = layer.request_tag(&message);
         let transfer = Some(Transfer::new(message, transfer_limits(layer, peer), &tag));
         let started = Some(now);
         let ask = Ask { transfer, started, ..Ask::new(peer, name, Role::Afresh) };
