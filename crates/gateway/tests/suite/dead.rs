@@ -6,14 +6,12 @@ use std::time::Duration;
 
 use lowmesh_coap::resource::{Methods, Resource};
 use lowmesh_coap::{Config as CoapConfig, CongestionControl, ResponseTemplate};
-use lowmesh_gateway::entities::{self, Setup};
-use lowmesh_group::store::Memory;
-use lowmesh_group::{Config, Manager};
 use lowmesh_net::client::Client;
-use lowmesh_net::clock::{Clock, fresh_rng};
 use lowmesh_net::server::{Handler, Limits, Server};
 use lowmesh_wire::coap::Code;
 use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::rig;
 
 /// Sockets that take datagrams and never read them.
 const SILENT: usize = 40;
@@ -35,18 +33,10 @@ fn member() -> SocketAddr {
 
 /// A manager that gives a silent member up after two seconds, so that the test does not wait for minutes.
 fn manager() -> SocketAddr {
-    let clock = Clock::start();
-    let store = Box::new(Memory::default());
-    let manager = Manager::open(Config::default(), store, fresh_rng(), clock.now()).expect("empty");
-    let mut server = Server::new(Limits::default()).expect("settings");
     let ack_timeout = Duration::from_millis(300).into();
     let congestion = CongestionControl { ack_timeout, ..CongestionControl::default() };
     let datagrams = CoapConfig { congestion, max_retransmit: 2, ..CoapConfig::default() };
-    let client = Client::builder().datagrams(datagrams).build().expect("settings");
-    tokio::spawn(entities::serve(&mut server, manager, client, Setup::new(clock)).0);
-    let address = server.listen_udp("127.0.0.1:0".parse().expect("an address")).expect("a port");
-    tokio::spawn(server.run(std::future::pending()));
-    address
+    rig::manager(Client::builder().datagrams(datagrams).build().expect("settings"), |setup| setup)
 }
 
 fn document(name: &str, members: &[SocketAddr]) -> String {

@@ -3,4 +3,5 @@
 mod dead;
 mod endless;
 mod faulty;
+mod rig;
 mod strangers;

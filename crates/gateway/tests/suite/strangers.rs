@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use lowmesh_coap::ResponseTemplate;
 use lowmesh_coap::resource::{Methods, Resource};
-use lowmesh_gateway::entities::{self, Proof, Setup};
-use lowmesh_group::store::Memory;
-use lowmesh_group::{Config, Manager};
+use lowmesh_gateway::entities::{Proof, Setup};
 use lowmesh_net::client::Client;
-use lowmesh_net::clock::{Clock, fresh_rng};
 use lowmesh_net::server::{Handler, Limits, Server};
 use lowmesh_wire::coap::{Code, Kind, Message, MessageId, OptionNumber};
+
+use crate::rig;
 
 /// A member that counts its requests.
 fn member() -> (SocketAddr, Arc<AtomicUsize>) {
@@ -31,16 +30,8 @@ fn member() -> (SocketAddr, Arc<AtomicUsize>) {
 }
 
 fn manager(proof: Proof) -> SocketAddr {
-    let clock = Clock::start();
-    let store = Box::new(Memory::default());
-    let manager = Manager::open(Config::default(), store, fresh_rng(), clock.now()).expect("empty");
-    let mut server = Server::new(Limits::default()).expect("settings");
     let client = Client::builder().build().expect("settings");
-    let setup = Setup { proof, ..Setup::new(clock) };
-    tokio::spawn(entities::serve(&mut server, manager, client, setup).0);
-    let address = server.listen_udp("127.0.0.1:0".parse().expect("an address")).expect("a port");
-    tokio::spawn(server.run(std::future::pending()));
-    address
+    rig::manager(client, |setup| Setup { proof, ..setup })
 }
 
 /// What answers one datagram of a new address.
