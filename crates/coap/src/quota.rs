@@ -32,7 +32,7 @@ struct Entry<V> {
 #[derive(Debug)]
 struct Share {
     octets: usize,
-    // Places are in the index of all: most sources have one value, and a map has room for eleven.
+    // The keys are in `QuotaMap::by_use` only. Most sources have one value, and a node of a tree allocates eleven slots.
     by_use: BTreeSet<Use>,
 }
 

@@ -191,8 +191,8 @@ pub const RESERVE: usize = UNDER_WAY_MAX / 4;
 /// The share of one client in [`RESERVE`], beyond [`UNDER_WAY_A_CLIENT_MAX`]; ours: a quarter.
 pub const RESERVE_A_CLIENT: usize = RESERVE / 4;
 
-/// Requests in a row that were given up while their node was suspect and had given no sign of life, after which it counts as down; ours, as
-/// [`MISSES_MAX`]. One CON that was sent to its end is enough.
+/// Requests in a row, given up while their node was suspect and without a sign of life, after which it counts as down;
+/// ours, as [`MISSES_MAX`]. One CON that was sent to its end is enough.
 pub const DOWN_AFTER: u8 = 3;
 
 /// How long a sign of life says that a node is there, whatever requests are given up meanwhile: MAX_TRANSMIT_SPAN of RFC

@@ -152,8 +152,8 @@ pub const PROXY_ACKNOWLEDGED_GRACE: Duration = Duration::from_secs(30);
 /// Requests of unproven clients that wait for their turn at one origin; ours: others are asked for a proof, with which they
 /// come first.
 pub const PROXY_UNPROVEN_WAITING_MAX: usize = 2;
-/// How long an unproven request waits for its turn before its client is asked for a proof; ours: under a client's patience,
-/// and longer than the pause after an origin that acknowledges within a third of a second.
+/// How long an unproven request waits for its turn before the proxy responds with Echo; ours: less than most clients wait, and
+/// longer than [`PROXY_UNPROVEN_PAUSE`] times the third of a second in which an origin acknowledges.
 pub const PROXY_UNPROVEN_WAIT: Duration = Duration::from_secs(4);
 /// After an unproven client has held the window of an origin, others like it wait so many times as long if proven clients ask
 /// the origin too; ours: forged requests for a slow resource get a thirteenth of the time, and clients without Echo

@@ -37,12 +37,11 @@ impl Limits {
     }
 }
 
-/// Octets of payload that a message carries beyond a block of the largest size if OSCORE protects it.
+/// Octets of payload that a message with OSCORE may have beyond one block.
 ///
-/// The payload of such a message is a block of its endpoints, a few options and a tag (RFC 8613 s5.3), so it is a little
-/// longer than a block. It travelled in one datagram to the proxy that passes it on. Outer blocks would cost a
-/// second one, and not every peer puts them together. `overhead` has all octets
-/// beside the payload, and those that the message may still get.
+/// Its payload is the ciphertext of an inner block, inner options and the authentication tag (RFC 8613 s5.3), which is longer
+/// than the block. The proxy received it in one datagram. Outer blocks would need two, and some servers decrypt before they
+/// reassemble outer blocks. `overhead` counts the octets beside the payload, with those of options that are added later.
 pub(crate) fn protected_surplus(options: &Options, overhead: usize) -> usize {
     let protected = options.get(OptionNumber::OSCORE).is_some();
     if protected { MESSAGE_OVERHEAD.saturating_sub(overhead) } else { 0 }

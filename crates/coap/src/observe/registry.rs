@@ -65,8 +65,8 @@ impl<P: PeerAddress> Registry<P> {
     }
     /// Registers the client of a request whose `response` has succeeded; returns the value of the
     /// response's Observe option, or `None` if there is no room, or if its token is that of an observer under another
-    /// association: then the response leaves without the option (RFC 7641 s4.1). When all places are taken, or those of its source, the oldest unproven
-    /// observer, of its source, gives way to a proven one.
+    /// association: then the response leaves without the option (RFC 7641 s4.1). When all places are taken, or those
+    /// of its source, the oldest unproven observer, of its source, gives way to a proven one.
     pub fn register(
         &mut self,
         (peer, association): (P, &Association),

@@ -427,8 +427,8 @@ impl Place {
             }
         }
     }
-    /// Resolves when an unproven request should not wait for its turn any longer: it has waited, or will wait, for more than
-    /// [`PROXY_UNPROVEN_WAIT`]. With a proof it comes first, so its client is asked for one while it still listens.
+    /// Resolves when an unproven request has waited for more than [`PROXY_UNPROVEN_WAIT`], or will. The proxy then sends Echo
+    /// (RFC 9175 s2.3): a client that has proven its address comes first.
     pub(super) async fn out_of_patience(&self) {
         if self.newcomer.proven {
             std::future::pending::<()>().await;

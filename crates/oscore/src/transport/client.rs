@@ -311,9 +311,9 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
     /// Records the verified address of a member. Each member has one entry, its latest address, so that one member
     /// cannot fill the table.
     ///
-    /// The keys show who has made an answer, and nothing shows from where it came: who is on the path can send the answer
-    /// of one member on from the address of another. So if two members answer one request from one address, neither is
-    /// remembered there; `alone` says that none other has.
+    /// A signature authenticates the member, and nothing authenticates its address: an attacker on the path can send the
+    /// response of one member from the address of another. So if two members respond to one request from one address,
+    /// the table keeps neither; `alone` is true if no other member has.
     pub(super) fn remember(&mut self, address: P, member: Identity, alone: bool) {
         if !alone {
             self.members.remove(&address);
