@@ -1,3 +1,5 @@
+//! Requests to members at their times: windows, shares, repetitions, and what their ends say of nodes.
+
 use super::*;
 use alloc::vec::Vec;
 
