@@ -21,11 +21,13 @@ impl Bound {
         Self { total, share: total, grace: None }
     }
     /// The places of one prefix at each level, while places are short. One subscriber gets an IPv6 /56 (RFC 6177 s2), so
-    /// it counts as one address does; a /48 or an IPv4 /24 may be many subscribers, and gets half of all places.
+    /// it counts as one address does; a wider prefix may be many subscribers, and gets half of all places.
     pub(crate) const fn shares(&self) -> [usize; LEVELS] {
         let half = self.total / 2;
         let wide = if half > self.share { half } else { self.share };
-        [self.share, self.share, wide]
+        let mut shares = [wide; LEVELS];
+        (shares[0], shares[1]) = (self.share, self.share);
+        shares
     }
     /// The places of all unproven addresses together.
     pub(crate) const fn unproven(&self) -> usize {

@@ -3,7 +3,11 @@
 use core::net::IpAddr;
 
 /// How many prefixes a source is in, its own one included.
-pub const LEVELS: usize = 3;
+pub const LEVELS: usize = 5;
+
+/// The bits of the prefix at each level: ours, but for the /64 (RFC 4291 s2.5.1).
+const V6_BITS: [u32; LEVELS] = [64, 56, 48, 40, 32];
+const V4_BITS: [u32; LEVELS] = [32, 32, 24, 20, 16];
 
 /// An IPv4 address, or the /64 of an IPv6 address: every host of a /64 chooses its addresses there itself. While places
 /// are short its wider prefixes count too, because one subscriber commonly gets many /64s (RFC 6177 s2).
@@ -13,7 +17,11 @@ pub const LEVELS: usize = 3;
 ///   0       /64     /32     the source
 ///   1       /56     /32     a subscriber
 ///   2       /48     /24     a site, or what one network rents out together
+///   3       /40     /20     many sites
+///   4       /32     /16     a provider
 /// ```
+///
+/// There is no wider one, such as an IPv4 /8: all clients of a laboratory or of a large provider are often in one.
 ///
 /// ```
 /// use lowmesh_shares::Source;
@@ -44,11 +52,15 @@ impl Source {
     /// The first source of its prefix at a level below [`LEVELS`].
     #[must_use]
     pub const fn prefix(self, level: usize) -> Self {
-        match (self, level) {
-            (Self::V4(ip), 2) => Self::V4((u32::from_be_bytes(ip) & !0xff).to_be_bytes()),
-            (Self::V6(ip), 1) => Self::V6((u64::from_be_bytes(ip) & !0xff).to_be_bytes()),
-            (Self::V6(ip), 2) => Self::V6((u64::from_be_bytes(ip) & !0xffff).to_be_bytes()),
-            _ => self,
+        match self {
+            Self::V4(ip) => {
+                let mask = u32::MAX << (u32::BITS - V4_BITS[level]);
+                Self::V4((u32::from_be_bytes(ip) & mask).to_be_bytes())
+            }
+            Self::V6(ip) => {
+                let mask = u64::MAX << (u64::BITS - V6_BITS[level]);
+                Self::V6((u64::from_be_bytes(ip) & mask).to_be_bytes())
+            }
         }
     }
     /// The first level at which two sources have one prefix; [`LEVELS`] if they have none.
@@ -72,10 +84,14 @@ mod tests {
         assert_eq!(meets("2001:db8::1", "2001:db8::2"), 0);
         assert_eq!(meets("2001:db8:0:1::", "2001:db8:0:ff::"), 1);
         assert_eq!(meets("2001:db8:0:1::", "2001:db8:0:101::"), 2);
-        assert_eq!(meets("2001:db8::", "2001:db8:1::"), LEVELS);
+        assert_eq!(meets("2001:db8::", "2001:db8:1::"), 3);
+        assert_eq!(meets("2001:db8::", "2001:db8:100::"), 4);
+        assert_eq!(meets("2001:db8::", "2001:db9::"), LEVELS);
         assert_eq!(meets("192.0.2.1", "192.0.2.1"), 0);
         assert_eq!(meets("192.0.2.1", "192.0.2.2"), 2);
-        assert_eq!(meets("192.0.2.1", "192.0.3.1"), LEVELS);
+        assert_eq!(meets("192.0.2.1", "192.0.3.1"), 3);
+        assert_eq!(meets("192.0.2.1", "192.0.16.1"), 4);
+        assert_eq!(meets("192.0.2.1", "192.1.2.1"), LEVELS);
         assert_eq!(meets("0.0.0.0", "::"), LEVELS);
     }
 }

@@ -13,7 +13,7 @@
 //!                             idle longest, or by lot
 //! ```
 //! A greedy source takes nothing from a modest one: an idle holder gives way only if the newcomer's source then holds no
-//! larger part of its shares, any other only if it holds a smaller one. What two sources are both in, such as one /24,
+//! larger part of its shares, any other only if it holds a smaller one. What two sources are both in, such as one /16,
 //! does not count between them.
 
 use alloc::collections::BTreeMap;
@@ -65,7 +65,7 @@ struct Count {
     unproven: usize,
 }
 
-/// How near a source is to its shares: the fullest of all, of the two narrow ones, and of the narrowest.
+/// How near a source is to its shares: the fullest of all levels, then of all but the widest, and so on to the narrowest.
 type Fullness = [u64; LEVELS];
 
 /// Who may give way to a newcomer.
@@ -287,8 +287,9 @@ struct Rank {
 
 impl Rank {
     fn new(holder: &Holder, levels: [u64; LEVELS], yields: bool) -> Self {
-        let [narrow, site, wide] = levels;
-        let fullness = [narrow.max(site).max(wide), narrow.max(site), narrow];
+        let fullness: Fullness = core::array::from_fn(|wider| {
+            levels[..LEVELS - wider].iter().max().copied().unwrap_or_default()
+        });
         let greedy = fullness[0] > WHOLE / 2;
         let modest_yields = !greedy && yields;
         Self { unproven: !holder.proven, greedy, modest_yields, fullness, yields }

@@ -214,17 +214,19 @@ mod tests {
     }
 
     proptest! {
-        /// However many networks of one site, and however many forged addresses, wait: a proven client waits for one
-        /// turn of each at most.
+        /// However many networks of one site or of one provider, and however many forged addresses, wait: a proven client
+        /// waits for one turn of each at most.
         #[test]
         fn a_modest_client_waits_for_few_turns(
             site in proptest::collection::vec(any::<[u8; 2]>(), 0..60),
+            of_provider in any::<bool>(),
             forged in proptest::collection::vec(any::<[u8; 4]>(), 0..60),
             turns_before in 0..40_usize,
         ) {
             let mut turns = Turns::new();
             for [high, low] in site {
-                turns.wait(0, who(Source::V6([0x20, 1, 0xd, 0xb8, 0, 0, high, low]), true));
+                let [site, network] = if of_provider { [high, 0] } else { [0, high] };
+                turns.wait(0, who(Source::V6([0x20, 1, 0xd, 0xb8, site, 0, network, low]), true));
             }
             for source in forged {
                 turns.wait(1, who(Source::V4(source), false));
@@ -232,7 +234,8 @@ mod tests {
             for _ in 0..turns_before {
                 turns.pop(true);
             }
-            turns.wait(2, who(Source::V6([0x20, 1, 0xd, 0xb8, 0, 1, 0, 0]), true));
+            let provider = if of_provider { 0xb9 } else { 0xb8 };
+            turns.wait(2, who(Source::V6([0x20, 1, 0xd, provider, 0, 1, 0, 0]), true));
             let before = core::iter::from_fn(|| turns.pop(true)).position(|key| key == 2);
             prop_assert!(before.is_some_and(|before| before <= 2), "{before:?}");
         }

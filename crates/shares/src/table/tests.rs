@@ -16,9 +16,9 @@ fn proven(source: Source) -> Newcomer {
     Newcomer { source, proven: true }
 }
 
-/// A source in a /24 of its own.
+/// A source in a /16 of its own.
 fn modest(number: u8) -> Source {
-    v4([10, 0, number, 1])
+    v4([10, number, 0, 1])
 }
 
 fn at(ms: u64) -> Instant {
@@ -30,20 +30,37 @@ fn at(ms: u64) -> Instant {
 enum Reach {
     Address,
     V4Network,
+    V4Networks,
+    V4Provider,
     V6Subscriber,
     V6Site,
+    V6Sites,
+    V6Provider,
 }
 
 impl Reach {
-    const ALL: [Self; 4] = [Self::Address, Self::V4Network, Self::V6Subscriber, Self::V6Site];
+    const ALL: [Self; 8] = [
+        Self::Address,
+        Self::V4Network,
+        Self::V4Networks,
+        Self::V4Provider,
+        Self::V6Subscriber,
+        Self::V6Site,
+        Self::V6Sites,
+        Self::V6Provider,
+    ];
 
     fn source(self, host: u16) -> Source {
         let [high, low] = host.to_be_bytes();
         match self {
             Self::Address => v4([192, 0, 2, 1]),
             Self::V4Network => v4([192, 0, 2, low]),
+            Self::V4Networks => v4([192, 0, high % 16, low]),
+            Self::V4Provider => v4([192, 0, high, low]),
             Self::V6Subscriber => Source::V6([0x20, 1, 0xd, 0xb8, 0, 0, 0, low]),
             Self::V6Site => Source::V6([0x20, 1, 0xd, 0xb8, 0, 0, high, low]),
+            Self::V6Sites => Source::V6([0x20, 1, 0xd, 0xb8, 0, high, low, 0]),
+            Self::V6Provider => Source::V6([0x20, 1, 0xd, 0xb8, high, low, 0, 0]),
         }
     }
 }
@@ -264,6 +281,29 @@ fn many_busy_networks_of_one_subscriber_are_one_source_when_places_are_short() {
     for number in 0..4 {
         let victim = table.enter(100 + u32::from(number), proven(modest(number)), at(0));
         assert_eq!(victim, Ok(Some(u32::from(number))), "the longest of the subscriber");
+    }
+}
+
+#[test]
+fn many_busy_networks_of_one_provider_give_way_to_modest_sources() {
+    // Each in another /48 of one /32, or in another /24 of one /16.
+    let sites = |host: u8| Reach::V6Provider.source(u16::from_be_bytes([host, host]));
+    let networks = |host: u8| Reach::V4Provider.source(u16::from_be_bytes([host, 1]));
+    let is_of_provider = |victim: Option<u32>| victim.is_some_and(|victim| victim < 100);
+    for of in [&sites as &dyn Fn(u8) -> Source, &networks] {
+        let mut table = Table::new(BOUND);
+        for host in 0..32 {
+            table.enter(u32::from(host), proven(of(host)), at(0)).expect("nobody else wants one");
+        }
+        for number in 0..16 {
+            let entered = table.enter(100 + u32::from(number), proven(modest(number)), at(0));
+            assert!(entered.is_ok_and(is_of_provider), "{entered:?}");
+            table.rest(&(100 + u32::from(number)), at(0));
+        }
+        for host in 50..90 {
+            let entered = table.enter(u32::from(host), proven(of(host)), at(9000));
+            assert!(entered.map_or(true, is_of_provider), "none of the modest: {entered:?}");
+        }
     }
 }
 

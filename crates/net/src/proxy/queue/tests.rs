@@ -4,8 +4,9 @@ use super::*;
 
 const BOUNDS: Bounds = Bounds { requests: 64, origin: 16, connections: 8, window: 2 };
 
+/// A client in a /16 of its own.
 fn client(number: u8) -> Client {
-    Client(Source::V4([192, 0, number, 1]))
+    Client(Source::V4([10, number, 0, 1]))
 }
 
 fn enter(queue: &Queue, who: u8, origin: &str) -> Result<Place, NoPlace> {
@@ -60,15 +61,19 @@ fn silent_origins_cannot_take_the_place_of_others_nor_one_client_that_of_another
 }
 
 #[test]
-fn one_request_of_each_network_of_a_subscriber_shuts_nobody_out() {
-    let queue = Queue::new(BOUNDS);
-    let of = |network| Client(Source::V6([0x20, 1, 0xd, 0xb8, 0, 0, 0, network]));
-    let enter = |who, origin: String| queue.enter((who, true), &origin, false);
-    let all = (0..64).map(|network| enter(of(network), format!("silent {network}")));
-    let all: Vec<_> = all.map(|one| one.expect("there is room").0).collect();
-    let other = enter(client(1), "healthy".to_owned()).expect("the subscriber gives way").0;
-    assert_eq!(all.iter().filter(|place| has_lost(place)).count(), 1);
-    assert!(!has_lost(&other));
+fn one_request_of_each_network_of_a_subscriber_or_of_a_provider_shuts_nobody_out() {
+    let subscriber = |network| Source::V6([0x20, 1, 0xd, 0xb8, 0, 0, 0, network]);
+    let sites = |network| Source::V6([0x20, 1, 0xd, 0xb8, network, network, 0, 0]);
+    let networks = |network| Source::V4([198, 51, network, 1]);
+    for of in [&subscriber as &dyn Fn(u8) -> Source, &sites, &networks] {
+        let queue = Queue::new(BOUNDS);
+        let enter = |who, origin: String| queue.enter((who, true), &origin, false);
+        let all = (0..64).map(|network| enter(Client(of(network)), format!("silent {network}")));
+        let all: Vec<_> = all.map(|one| one.expect("there is room").0).collect();
+        let other = enter(client(1), "healthy".to_owned()).expect("one of the many gives way").0;
+        assert_eq!(all.iter().filter(|place| has_lost(place)).count(), 1);
+        assert!(!has_lost(&other));
+    }
 }
 
 #[test]
