@@ -195,6 +195,9 @@ pub const OPEN_UNPROVEN_DIVISOR: usize = 2;
 /// How long a message to an unproven address keeps its place while others wait for one; ours, long enough
 /// for the acknowledgement of most peers.
 pub const UNPROVEN_GRACE: Duration = Duration::from_millis(1500);
+/// How long a separate response to a proven address keeps its place while requests wait for one; ours: ACK_TIMEOUT *
+/// ACK_RANDOM_FACTOR (RFC 7252 s4.8), after which the first copy or its acknowledgement is lost.
+pub const SEPARATE_GRACE: Duration = Duration::from_secs(3);
 /// Upper bound of the setting `open_max`; ours: below the number of two-octet tokens.
 pub const OPEN_MAX_LIMIT: usize = 16_384;
 /// Requests of peers that are not answered yet, and separate responses that are not acknowledged yet; ours:

@@ -2,6 +2,9 @@
 
 use core::hash::Hash;
 
+use lowmesh_shares::Source;
+use lowmesh_wire::ipv6::Address;
+
 use crate::params::DATAGRAM_OVERHEAD;
 
 /// What names a peer to the tables of an endpoint and a host.
@@ -24,17 +27,48 @@ pub trait PeerAddress: Ord + Copy + Hash {
     fn source(self) -> Self {
         self
     }
+    /// The same source with the wider prefixes that it is in, for tables in which prefixes have shares.
+    fn network(self) -> Source;
 }
 
-impl PeerAddress for u8 {}
-impl PeerAddress for u16 {}
-impl PeerAddress for u32 {}
-impl PeerAddress for u64 {}
-impl PeerAddress for &str {}
+/// Numbers and names have no prefixes in common, so that each is a network of its own.
+const fn apart(number: u64) -> Source {
+    // The octets that differ most come first.
+    Source::V6(number.to_le_bytes())
+}
+
+macro_rules! numbers {
+    ($($number:ty),*) => {$(
+        impl PeerAddress for $number {
+            fn network(self) -> Source {
+                apart(self.into())
+            }
+        }
+    )*};
+}
+numbers!(u8, u16, u32, u64);
+
+impl PeerAddress for &str {
+    fn network(self) -> Source {
+        let octets = self.bytes().rev().take(8);
+        apart(octets.fold(0, |number, octet| number << 8 | u64::from(octet)))
+    }
+}
+
+/// Nodes of a mesh have one prefix, and each of them is a source.
+impl PeerAddress for Address {
+    fn network(self) -> Source {
+        let [.., a, b, c, d, e, f, g, h] = self.0;
+        apart(u64::from_be_bytes([a, b, c, d, e, f, g, h]))
+    }
+}
 
 /// An address and a port: all ports of an address are one source.
-impl<A: Ord + Copy + Hash> PeerAddress for (A, u16) {
+impl<A: PeerAddress> PeerAddress for (A, u16) {
     fn source(self) -> Self {
         (self.0, 0)
+    }
+    fn network(self) -> Source {
+        self.0.network()
     }
 }

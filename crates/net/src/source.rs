@@ -19,6 +19,9 @@ impl PeerAddress for Peer {
     fn source(self) -> Self {
         Self { address: first_address(Source::of(self.address.ip())), local: None }
     }
+    fn network(self) -> Source {
+        Source::of(self.address.ip())
+    }
 }
 
 /// The first address of a source, with port 0, which no peer has.

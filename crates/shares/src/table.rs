@@ -128,6 +128,12 @@ impl<K: Ord + Copy> Table<K> {
         if let Some(victim) = victim {
             self.leave(&victim);
         }
+        self.admit(key, newcomer, now);
+        Ok(victim)
+    }
+    /// Gives `key` a place that its owner has for it however full the table is. Its grace begins.
+    pub fn admit(&mut self, key: K, newcomer: Newcomer, now: Instant) {
+        self.leave(&key);
         self.serial += 1;
         let Newcomer { source, proven } = newcomer;
         let yields_at = self.after_grace(now);
@@ -138,7 +144,6 @@ impl<K: Ord + Copy> Table<K> {
             count.unproven += usize::from(!proven);
         });
         self.unproven += usize::from(!proven);
-        Ok(victim)
     }
     /// The holder that loses its place when a newcomer enters; `None` if a place is free. Nothing changes.
     pub fn room(&mut self, newcomer: Newcomer, now: Instant) -> Result<Option<K>, Full> {
@@ -149,6 +154,12 @@ impl<K: Ord + Copy> Table<K> {
             (true, Some(_)) => Full::Source,
             (true, None) => Full::All,
         })
+    }
+    /// The holder that gives way to a newcomer who needs a place beyond this table, one of its own source only if `own`.
+    /// `None` if nobody does. Nothing changes.
+    pub fn in_the_way(&mut self, newcomer: Newcomer, own: bool, now: Instant) -> Option<K> {
+        let source = own.then_some(newcomer.source);
+        self.victim(Crowd { source, unproven: !newcomer.proven }, newcomer, now)
     }
     /// A place is free again. False if `key` held none.
     pub fn leave(&mut self, key: &K) -> bool {

@@ -155,7 +155,7 @@ impl<P: PeerAddress> OwnExchanges<P> {
         peer.forget(id);
         if exchange.role == Role::Separate {
             layer.leave_place(exchange.peer);
-            self.separate -= 1;
+            self.separate.leave(&id);
         }
         if let Expects::Group { .. } = exchange.expects {
             self.groups.retire(id, reusable_at(layer, exchange.peer, now));

@@ -104,7 +104,10 @@ impl<P: PeerAddress> Requests<P> {
         let taken = layer.shares.of(from);
         let share = layer.config.incoming_per_source;
         let unproven_max = (share / INCOMING_UNPROVEN_DIVISOR).max(1);
-        if taken.all >= share || (taken.unproven >= unproven_max && !layer.is_proven(from)) {
+        let of_unproven = taken.unproven >= unproven_max && !layer.is_proven(from);
+        if (taken.all >= share || of_unproven)
+            && (multicast || !own.make_room_for_request(layer, from, true, now))
+        {
             return false;
         }
         let (taken, max) = (self.0.len() + own.separate(), layer.config.incoming_max);
@@ -112,7 +115,7 @@ impl<P: PeerAddress> Requests<P> {
             let share = (max / INCOMING_MULTICAST_DIVISOR).max(1);
             return taken < share;
         }
-        taken < max || own.make_room_for_request(layer, from, now)
+        taken < max || own.make_room_for_request(layer, from, false, now)
     }
 
     /// The application answers.

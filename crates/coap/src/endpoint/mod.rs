@@ -46,7 +46,8 @@ impl<P: PeerAddress> Endpoint<P> {
     pub fn new(config: Config, rng: Rng) -> Result<Self, ConfigError> {
         config.check()?;
         let layer = MessageLayer::new(config, rng);
-        Ok(Self { layer, own: OwnExchanges::new(), requests: Requests::new() })
+        let own = OwnExchanges::new(&layer.config);
+        Ok(Self { layer, own, requests: Requests::new() })
     }
     /// Own exchanges that are not finished: waiting, in flight, or acknowledged. Separate responses are not counted.
     pub fn open(&self) -> usize {

@@ -6,6 +6,7 @@ use alloc::collections::BTreeMap;
 
 use lowmesh_congestion::{Attempt, Permit};
 use lowmesh_machine::{DropReason, Rejected};
+use lowmesh_shares::{Bound, Newcomer, Table};
 use lowmesh_units::Instant;
 use lowmesh_wire::coap::{Kind, Message};
 
@@ -14,9 +15,9 @@ use super::group_members::GroupMembers;
 use super::group_tokens::GroupTokens;
 use super::message_layer::{Departure, MessageLayer};
 use super::unproven::{Load, Room, Unproven};
-use crate::PeerAddress;
 use crate::exchange::{ExchangeId, Name};
-use crate::params::REGISTER_AGAIN_MAX;
+use crate::params::{REGISTER_AGAIN_MAX, SEPARATE_GRACE, UNPROVEN_GRACE};
+use crate::{Config, PeerAddress};
 
 /// What the caller of [`OwnExchanges::enqueue`] wants to get through.
 pub(super) struct Wanted<P> {
@@ -49,6 +50,17 @@ pub(super) const TOO_LONG: Rejected = Rejected::TooLong {
     why: "longer than message_len_max (RFC 7252 s4.6): send its body block-wise",
 };
 
+/// A peer, as shares count it.
+fn newcomer<P: PeerAddress>(layer: &MessageLayer<P>, peer: P) -> Newcomer {
+    Newcomer { source: peer.network(), proven: layer.is_proven(peer) }
+}
+
+/// The shares of sources in the places of requests and separate responses.
+fn places(config: &Config) -> Bound {
+    let (total, share) = (config.incoming_max, config.incoming_per_source);
+    Bound { total, share, grace: Some(UNPROVEN_GRACE) }
+}
+
 /// The exchanges of this end that are not over.
 #[derive(Debug)]
 pub(super) struct OwnExchanges<P> {
@@ -59,33 +71,34 @@ pub(super) struct OwnExchanges<P> {
     pub(super) members: GroupMembers<P>,
     /// Exchanges that wait for the window.
     pub(super) queued: usize,
-    /// Separate responses that are not over: they count as the requests that they answer.
-    pub(super) separate: usize,
+    /// Separate responses that are not over: they count as the requests that they answer, and the first of them give way to
+    /// requests.
+    pub(super) separate: Table<ExchangeId>,
     pub(super) unproven: Unproven,
 }
 
 impl<P: PeerAddress> OwnExchanges<P> {
-    pub(super) const fn new() -> Self {
+    pub(super) fn new(config: &Config) -> Self {
         Self {
             all: BTreeMap::new(),
             groups: GroupTokens::new(),
             members: GroupMembers::new(),
             queued: 0,
-            separate: 0,
+            separate: Table::new(places(config)),
             unproven: Unproven::new(),
         }
     }
     /// Exchanges that are not over: waiting, on their way, or acknowledged. Separate responses are not counted.
     pub(super) fn open(&self) -> usize {
-        self.all.len() - self.separate
+        self.all.len() - self.separate.len()
     }
     /// Exchanges that wait for the window.
     pub(super) const fn queued(&self) -> usize {
         self.queued
     }
     /// Separate responses that are not over.
-    pub(super) const fn separate(&self) -> usize {
-        self.separate
+    pub(super) fn separate(&self) -> usize {
+        self.separate.len()
     }
     /// Whether there is room for one more notification to a proven address.
     pub(super) fn has_room(&self, layer: &MessageLayer<P>) -> bool {
@@ -112,6 +125,8 @@ impl<P: PeerAddress> OwnExchanges<P> {
     pub(super) fn prove(&mut self, layer: &mut MessageLayer<P>, peer: P, now: Instant) {
         for id in layer.prove(peer, now) {
             self.unproven.remove(id);
+            self.separate.prove(&id);
+            self.separate.yield_at(&id, now + SEPARATE_GRACE);
         }
     }
 
@@ -163,12 +178,10 @@ impl<P: PeerAddress> OwnExchanges<P> {
             peer.hold_token(token, id);
         }
         self.queued += 1;
-        if role == Role::Separate {
-            layer.take_place(to);
-            self.separate += 1;
-        }
-        if matches!(role, Role::Separate | Role::Notification) && !layer.is_proven(to) {
-            self.unproven.add(id, role, now);
+        match role {
+            Role::Separate => self.take_place(layer, id, to, now),
+            Role::Notification if !layer.is_proven(to) => self.unproven.add(id, now),
+            Role::Notification | Role::Request | Role::Ping => {}
         }
         self.start_waiting(layer, to, now);
         Ok(())
@@ -203,17 +216,27 @@ impl<P: PeerAddress> OwnExchanges<P> {
         }
     }
 
-    /// Makes room for one more request of a peer where all places are taken, in place of a separate response to an
-    /// unproven address; false if none gives way.
+    /// A separate response has the place of its request.
+    fn take_place(&mut self, layer: &mut MessageLayer<P>, id: ExchangeId, to: P, now: Instant) {
+        layer.take_place(to);
+        let newcomer = newcomer(layer, to);
+        self.separate.admit(id, newcomer, now);
+        if newcomer.proven {
+            self.separate.yield_at(&id, now + SEPARATE_GRACE);
+        }
+    }
+    /// Makes room for one more request of a peer where all places are taken, or those of its source if `own`: a separate
+    /// response gives way whose acknowledgement has had time to come. False if none does.
     pub(super) fn make_room_for_request(
         &mut self,
         layer: &mut MessageLayer<P>,
         from: P,
+        own: bool,
         now: Instant,
     ) -> bool {
-        let displaced = self.unproven.displaced_answer(layer.is_proven(from), now);
-        let Some(oldest) = displaced else { return false };
-        self.abandon(layer, oldest, DropReason::GaveUp, now);
+        let displaced = self.separate.in_the_way(newcomer(layer, from), own, now);
+        let Some(displaced) = displaced else { return false };
+        self.abandon(layer, displaced, DropReason::GaveUp, now);
         true
     }
 

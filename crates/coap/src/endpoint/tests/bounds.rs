@@ -5,7 +5,7 @@ use lowmesh_wire::coap::{Code, Kind, Message, MessageId, OptionNumber, Token};
 
 use super::super::*;
 use super::*;
-use crate::params::{DATAGRAM_OVERHEAD, EXCHANGE_LIFETIME, UNPROVEN_GRACE};
+use crate::params::{DATAGRAM_OVERHEAD, EXCHANGE_LIFETIME, SEPARATE_GRACE, UNPROVEN_GRACE};
 
 const PROVEN: u16 = 1;
 const NEWCOMER: u16 = 900;
@@ -77,7 +77,7 @@ fn a_proven_peers_request_takes_the_place_of_the_oldest_answer_to_an_unproven_ad
         assert!(exchange_of(&out).is_some(), "the request takes place {oldest}");
         assert_eq!(failures(&out), [(u64::from(oldest), DropReason::GaveUp)]);
     }
-    // What is left is for a proven peer, and is never dropped.
+    // What is left is for a proven peer, and has its time.
     let out = hear(&mut server, NEWCOMER, &request(Kind::Confirmable, 9), now + UNPROVEN_GRACE);
     assert_eq!((exchange_of(&out), failures(&out)), (None, vec![]));
     assert_eq!(sent(&out)[0].code, Code::SERVICE_UNAVAILABLE);
@@ -88,6 +88,20 @@ fn a_proven_peers_request_takes_the_place_of_the_oldest_answer_to_an_unproven_ad
         matches!(one, Output::Acknowledged { handle: Name::Application(Handle(1)), .. })
     };
     assert!(out.iter().any(delivered), "{out:?}");
+}
+
+#[test]
+fn an_answer_that_nobody_acknowledges_gives_way_to_another_peers_request() {
+    let mut server = careful(Config { incoming_max: 3, ..Config::default() });
+    (2..=4).for_each(|peer| server.prove(peer, T0));
+    let (now, _) = separate_responses(&mut server, 2..=4);
+    server.prove(NEWCOMER, now);
+    let mut ask = |id, now| hear(&mut server, NEWCOMER, &request(Kind::Confirmable, id), now);
+    let out = ask(1, now);
+    assert_eq!((exchange_of(&out), failures(&out)), (None, vec![]), "all are as modest");
+    let out = ask(2, now + SEPARATE_GRACE);
+    assert!(exchange_of(&out).is_some());
+    assert_eq!(failures(&out), [(2, DropReason::GaveUp)]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::endpoint::shares::Share;
-use crate::params::SHARES_KEPT;
+use crate::params::{SEPARATE_GRACE, SHARES_KEPT};
 
 /// An address and a port.
 type Port = (u8, u16);
@@ -17,8 +17,12 @@ fn server(config: Config) -> Endpoint<Port> {
 
 /// A request comes: the exchange, unless it is refused or known.
 fn hear(server: &mut Endpoint<Port>, from: Port, id: u16) -> Option<ExchangeId> {
+    hear_at(server, from, id, T0)
+}
+
+fn hear_at(server: &mut Endpoint<Port>, from: Port, id: u16, now: Instant) -> Option<ExchangeId> {
     let bytes = request(Kind::Confirmable, id).to_vec();
-    server.handle(T0, Input::Datagram { from, bytes: &bytes }).expect("never fails");
+    server.handle(now, Input::Datagram { from, bytes: &bytes }).expect("never fails");
     let mut exchange = None;
     while let Some(output) = server.poll_output() {
         if let Output::Request { exchange: one, .. } = output {
@@ -62,6 +66,38 @@ fn forged_ports_of_a_machine_leave_it_half_of_its_share() {
         server.handle(T0, Input::Decline { exchange }).expect("acceptable");
     }
     assert!(server.layer.shares.all().values().all(|share| *share == Share::default()));
+}
+
+/// The request of a peer is acknowledged, and answered with a separate response that nobody acknowledges.
+fn leave_unacknowledged(server: &mut Endpoint<Port>, from: Port) {
+    let exchange = hear(server, from, 1).expect("there is room");
+    let (now, handle) = (T0 + server.layer.config.ack_delay, Name::NONE);
+    server.handle(now, Input::Deadline).expect("never fails");
+    let response = ResponseTemplate::new(Code::CONTENT);
+    server.handle(now, Input::Respond { exchange, response, handle }).expect("acceptable");
+    while server.poll_output().is_some() {}
+}
+
+#[test]
+fn answers_of_the_machine_with_most_give_way_first() {
+    let config = Config { incoming_max: 6, incoming_per_source: 6, ..Config::default() };
+    let mut server = server(config);
+    leave_unacknowledged(&mut server, (OTHER, 1));
+    (1..=5).for_each(|port| leave_unacknowledged(&mut server, (GREEDY, port)));
+    for id in 1..=4 {
+        assert!(hear(&mut server, (3, 1), id).is_some(), "request {id} of a third machine");
+    }
+    assert!(server.own.separate.len() == 2 && server.own.separate.of(OTHER.network()) == 1);
+}
+
+#[test]
+fn answers_that_nobody_acknowledges_give_way_to_requests_of_their_own_machine() {
+    let mut server =
+        server(Config { incoming_max: 24, incoming_per_source: 3, ..Config::default() });
+    (1..=3).for_each(|port| leave_unacknowledged(&mut server, (GREEDY, port)));
+    assert!(hear(&mut server, (GREEDY, 4), 1).is_none(), "they have their time");
+    let later = T0 + server.layer.config.ack_delay + SEPARATE_GRACE;
+    assert!(hear_at(&mut server, (GREEDY, 4), 2, later).is_some());
 }
 
 #[test]
