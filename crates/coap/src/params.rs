@@ -205,6 +205,10 @@ pub const OPEN_MAX_LIMIT: usize = 16_384;
 pub const INCOMING_MAX: usize = 768;
 /// The part of [`INCOMING_MAX`] for requests by multicast, as a divisor; ours.
 pub const INCOMING_MULTICAST_DIVISOR: usize = 4;
+/// The part of [`INCOMING_MAX`] for separate responses that nobody has acknowledged yet, as a divisor; ours: requests always
+/// find a place, because with it [`REQUESTS_MAX`] leaves some free.
+pub const INCOMING_SEPARATE_DIVISOR: usize = 2;
+const _: () = assert!(INCOMING_MAX > INCOMING_MAX / INCOMING_SEPARATE_DIVISOR + REQUESTS_MAX);
 /// The share of one source in [`INCOMING_MAX`]; ours, a quarter.
 pub const INCOMING_PER_SOURCE: usize = INCOMING_MAX / 4;
 /// The part of a source's share of [`INCOMING_MAX`] for its unproven addresses, as a divisor; ours: they may be forged.

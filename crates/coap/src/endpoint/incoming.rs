@@ -140,6 +140,11 @@ impl<P: PeerAddress> Requests<P> {
         match asked.answer {
             Answer::Piggybacked => piggyback(layer, peer, message_id, token, response, handle, now),
             Answer::NonConfirmable => send_non(layer, peer, token, response, handle, now)?,
+            // RFC 7252 s5.2.2: a separate response is confirmable where it must not get lost. Nothing waits for an
+            // acknowledgement where none of the places for that is free.
+            Answer::Separate if !own.make_room_for_response(layer, peer, now) => {
+                send_non(layer, peer, token, response, handle, now)?;
+            }
             Answer::Separate => {
                 let message = response.into_message(Kind::Confirmable, MessageId(0), token);
                 let (role, expects) = (Role::Separate, Expects::One);

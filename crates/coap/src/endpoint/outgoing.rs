@@ -16,7 +16,9 @@ use super::group_tokens::GroupTokens;
 use super::message_layer::{Departure, MessageLayer};
 use super::unproven::{Load, Room, Unproven};
 use crate::exchange::{ExchangeId, Name};
-use crate::params::{REGISTER_AGAIN_MAX, SEPARATE_GRACE, UNPROVEN_GRACE};
+use crate::params::{
+    INCOMING_SEPARATE_DIVISOR, REGISTER_AGAIN_MAX, SEPARATE_GRACE, UNPROVEN_GRACE,
+};
 use crate::{Config, PeerAddress};
 
 /// What the caller of [`OwnExchanges::enqueue`] wants to get through.
@@ -55,10 +57,10 @@ fn newcomer<P: PeerAddress>(layer: &MessageLayer<P>, peer: P) -> Newcomer {
     Newcomer { source: peer.network(), proven: layer.is_proven(peer) }
 }
 
-/// The shares of sources in the places of requests and separate responses.
-fn places(config: &Config) -> Bound {
-    let (total, share) = (config.incoming_max, config.incoming_per_source);
-    Bound { total, share, grace: Some(UNPROVEN_GRACE) }
+/// Separate responses have some of the places of requests, so that others are left for requests.
+fn separate_responses(config: &Config) -> Bound {
+    let total = (config.incoming_max / INCOMING_SEPARATE_DIVISOR).max(1);
+    Bound { total, share: config.incoming_per_source.min(total), grace: Some(UNPROVEN_GRACE) }
 }
 
 /// The exchanges of this end that are not over.
@@ -71,8 +73,7 @@ pub(super) struct OwnExchanges<P> {
     pub(super) members: GroupMembers<P>,
     /// Exchanges that wait for the window.
     pub(super) queued: usize,
-    /// Separate responses that are not over: they count as the requests that they answer, and the first of them give way to
-    /// requests.
+    /// Separate responses that are not over: they count as the requests that they answer.
     pub(super) separate: Table<ExchangeId>,
     pub(super) unproven: Unproven,
 }
@@ -84,7 +85,7 @@ impl<P: PeerAddress> OwnExchanges<P> {
             groups: GroupTokens::new(),
             members: GroupMembers::new(),
             queued: 0,
-            separate: Table::new(places(config)),
+            separate: Table::new(separate_responses(config)),
             unproven: Unproven::new(),
         }
     }
@@ -223,6 +224,22 @@ impl<P: PeerAddress> OwnExchanges<P> {
         self.separate.admit(id, newcomer, now);
         if newcomer.proven {
             self.separate.yield_at(&id, now + SEPARATE_GRACE);
+        }
+    }
+    /// Makes room for one more separate response; false if there is none.
+    pub(super) fn make_room_for_response(
+        &mut self,
+        layer: &mut MessageLayer<P>,
+        to: P,
+        now: Instant,
+    ) -> bool {
+        match self.separate.room(newcomer(layer, to), now) {
+            Ok(None) => true,
+            Ok(Some(displaced)) => {
+                self.abandon(layer, displaced, DropReason::GaveUp, now);
+                true
+            }
+            Err(_) => false,
         }
     }
     /// Makes room for one more request of a peer where all places are taken, or those of its source if `own`: a separate

@@ -66,77 +66,97 @@ fn separate_responses(
     (now, answers)
 }
 
-#[test]
-fn a_proven_peers_request_takes_the_place_of_the_oldest_answer_to_an_unproven_address() {
-    let mut server = careful(Config { incoming_max: 6, ..Config::default() });
-    server.prove(PROVEN, T0);
-    let (now, answers) = separate_responses(&mut server, PROVEN..=6);
-    server.prove(NEWCOMER, now);
-    for oldest in 2..=6 {
-        let out = hear(&mut server, NEWCOMER, &request(Kind::Confirmable, oldest), now);
-        assert!(exchange_of(&out).is_some(), "the request takes place {oldest}");
-        assert_eq!(failures(&out), [(u64::from(oldest), DropReason::GaveUp)]);
-    }
-    // What is left is for a proven peer, and has its time.
-    let out = hear(&mut server, NEWCOMER, &request(Kind::Confirmable, 9), now + UNPROVEN_GRACE);
-    assert_eq!((exchange_of(&out), failures(&out)), (None, vec![]));
-    assert_eq!(sent(&out)[0].code, Code::SERVICE_UNAVAILABLE);
-    let (_, answer) = &answers[0];
-    let ack = Message::new(Kind::Acknowledgement, Code::EMPTY, answer.message_id);
-    let out = hear(&mut server, PROVEN, &ack, now);
-    let delivered = |one: &Output<u16>| {
-        matches!(one, Output::Acknowledged { handle: Name::Application(Handle(1)), .. })
-    };
-    assert!(out.iter().any(delivered), "{out:?}");
+/// A peer asks for something slow, and is answered: how that leaves, and whose answers have given way to it.
+fn answer_another(server: &mut Endpoint<u16>, peer: u16, now: Instant) -> (Kind, Vec<u64>) {
+    let asked_at = now - server.layer.config.ack_delay;
+    let out = hear(server, peer, &request(Kind::Confirmable, 1), asked_at);
+    let exchange = exchange_of(&out).expect("there is room");
+    server.handle(now, Input::Deadline).expect("never fails");
+    outputs(server);
+    let (response, handle) = (ResponseTemplate::new(Code::CONTENT), Name::NONE);
+    server.handle(now, Input::Respond { exchange, response, handle }).expect("acceptable");
+    let out = outputs(server);
+    let displaced = failures(&out).into_iter().map(|(peer, reason)| {
+        assert_eq!(reason, DropReason::GaveUp);
+        peer
+    });
+    (sent(&out)[0].kind, displaced.collect())
+}
+
+fn is_delivered(outputs: &[Output<u16>], peer: u64) -> bool {
+    outputs.iter().any(|one| {
+        matches!(one, Output::Acknowledged { handle: Name::Application(Handle(to)), .. } if *to == peer)
+    })
 }
 
 #[test]
-fn an_answer_that_nobody_acknowledges_gives_way_to_another_peers_request() {
-    let mut server = careful(Config { incoming_max: 3, ..Config::default() });
+fn the_answer_to_a_proven_peer_takes_the_place_of_one_to_an_unproven_address() {
+    let mut server = careful(Config { incoming_max: 8, ..Config::default() });
+    (1..=2).for_each(|peer| server.prove(peer, T0));
+    let (now, answers) = separate_responses(&mut server, 1..=4);
+    (11..=13).for_each(|peer| server.prove(peer, now));
+    assert_eq!(answer_another(&mut server, 11, now), (Kind::Confirmable, vec![3]));
+    assert_eq!(answer_another(&mut server, 12, now), (Kind::Confirmable, vec![4]));
+    assert_eq!(answer_another(&mut server, 13, now), (Kind::NonConfirmable, vec![]));
+    let ack = Message::new(Kind::Acknowledgement, Code::EMPTY, answers[0].1.message_id);
+    assert!(is_delivered(&hear(&mut server, PROVEN, &ack, now), 1));
+}
+
+#[test]
+fn an_answer_to_an_unproven_peer_leaves_others_time_to_acknowledge_theirs() {
+    let mut server = careful(Config { incoming_max: 4, ..Config::default() });
+    let (now, _) = separate_responses(&mut server, 2..=2);
+    assert_eq!(answer_another(&mut server, 11, now), (Kind::NonConfirmable, vec![]));
+    let later = now + UNPROVEN_GRACE;
+    assert_eq!(answer_another(&mut server, 12, later), (Kind::Confirmable, vec![2]));
+}
+
+#[test]
+fn an_answer_that_nobody_acknowledges_gives_way_to_one_of_another_peer() {
+    let mut server = careful(Config { incoming_max: 6, ..Config::default() });
     (2..=4).for_each(|peer| server.prove(peer, T0));
     let (now, _) = separate_responses(&mut server, 2..=4);
-    server.prove(NEWCOMER, now);
-    let mut ask = |id, now| hear(&mut server, NEWCOMER, &request(Kind::Confirmable, id), now);
-    let out = ask(1, now);
-    assert_eq!((exchange_of(&out), failures(&out)), (None, vec![]), "all are as modest");
-    let out = ask(2, now + SEPARATE_GRACE);
-    assert!(exchange_of(&out).is_some());
-    assert_eq!(failures(&out), [(2, DropReason::GaveUp)]);
-}
-
-#[test]
-fn an_unproven_peers_request_leaves_others_time_to_acknowledge_their_answers() {
-    let mut server = careful(Config { incoming_max: 3, ..Config::default() });
-    let (now, _) = separate_responses(&mut server, 2..=4);
-    let out = hear(&mut server, NEWCOMER, &request(Kind::Confirmable, 1), now);
-    assert_eq!((sent(&out)[0].code, failures(&out)), (Code::SERVICE_UNAVAILABLE, vec![]));
-    assert_eq!(sent(&out)[0].options.get_uint(OptionNumber::MAX_AGE), Some(5));
-    let later = now + UNPROVEN_GRACE;
-    let out = hear(&mut server, NEWCOMER, &request(Kind::Confirmable, 2), later);
-    assert!(exchange_of(&out).is_some());
-    assert_eq!(failures(&out), [(2, DropReason::GaveUp)]);
+    (11..=12).for_each(|peer| server.prove(peer, now));
+    assert_eq!(answer_another(&mut server, 11, now), (Kind::NonConfirmable, vec![]));
+    let later = now + SEPARATE_GRACE;
+    assert_eq!(answer_another(&mut server, 12, later), (Kind::Confirmable, vec![2]));
 }
 
 #[test]
 fn an_answer_to_a_peer_that_has_proven_its_address_meanwhile_keeps_its_place() {
-    let mut server = careful(Config { incoming_max: 2, ..Config::default() });
+    let mut server = careful(Config { incoming_max: 4, ..Config::default() });
+    server.prove(3, T0);
     let (now, answers) = separate_responses(&mut server, 2..=3);
     server.prove(2, now);
     server.prove(NEWCOMER, now);
-    let out = hear(&mut server, NEWCOMER, &request(Kind::Confirmable, 1), now);
-    assert_eq!(failures(&out), [(3, DropReason::GaveUp)]);
+    assert_eq!(answer_another(&mut server, NEWCOMER, now), (Kind::NonConfirmable, vec![]));
     let ack = Message::new(Kind::Acknowledgement, Code::EMPTY, answers[0].1.message_id);
-    let out = hear(&mut server, 2, &ack, now);
-    assert!(
-        matches!(out[..], [Output::Acknowledged { handle: Name::Application(Handle(2)), .. }]),
-        "{out:?}"
-    );
+    assert!(is_delivered(&hear(&mut server, 2, &ack, now), 2));
+}
+
+#[test]
+fn answers_that_nobody_acknowledges_leave_places_for_requests() {
+    let mut server = careful(Config { incoming_max: 8, ..Config::default() });
+    (1..=4).for_each(|peer| server.prove(peer, T0));
+    let (now, _) = separate_responses(&mut server, 1..=4);
+    // Of an unproven peer too: it can be asked for a proof.
+    for id in 1..=4 {
+        let out = hear(&mut server, NEWCOMER, &request(Kind::Confirmable, id), now);
+        assert!(exchange_of(&out).is_some(), "request {id}");
+    }
+    let out = hear(&mut server, NEWCOMER, &request(Kind::Confirmable, 5), now + UNPROVEN_GRACE);
+    assert_eq!((sent(&out)[0].code, failures(&out)), (Code::SERVICE_UNAVAILABLE, vec![]));
+    assert_eq!(sent(&out)[0].options.get_uint(OptionNumber::MAX_AGE), Some(5));
+    server.prove(NEWCOMER, now);
+    let out = hear(&mut server, NEWCOMER, &request(Kind::Confirmable, 6), now + SEPARATE_GRACE);
+    assert!(exchange_of(&out).is_some(), "an answer has had its time");
+    assert_eq!(failures(&out), [(1, DropReason::GaveUp)]);
 }
 
 #[test]
 fn a_request_by_multicast_takes_no_place_from_an_answer() {
     let mut server = careful(Config { incoming_max: 8, ..Config::default() });
-    let (now, _) = separate_responses(&mut server, 2..=5);
+    let (now, _) = separate_responses(&mut server, 2..=3);
     server.prove(NEWCOMER, now);
     let bytes = request(Kind::NonConfirmable, 1).to_vec();
     let later = now + UNPROVEN_GRACE;

@@ -80,14 +80,20 @@ fn leave_unacknowledged(server: &mut Endpoint<Port>, from: Port) {
 
 #[test]
 fn answers_of_the_machine_with_most_give_way_first() {
-    let config = Config { incoming_max: 6, incoming_per_source: 6, ..Config::default() };
+    let config = Config { incoming_max: 12, incoming_per_source: 12, ..Config::default() };
     let mut server = server(config);
     leave_unacknowledged(&mut server, (OTHER, 1));
     (1..=5).for_each(|port| leave_unacknowledged(&mut server, (GREEDY, port)));
-    for id in 1..=4 {
-        assert!(hear(&mut server, (3, 1), id).is_some(), "request {id} of a third machine");
+    (1..=2).for_each(|port| leave_unacknowledged(&mut server, (3, port)));
+    let held = |server: &Endpoint<Port>| {
+        [GREEDY, OTHER, 3].map(|machine| server.own.separate.of(machine.network()))
+    };
+    assert_eq!(held(&server), [3, 1, 2]);
+    // The same where requests take all places.
+    for id in 1..=8 {
+        assert!(hear(&mut server, (4, 1), id).is_some(), "request {id} of a fourth machine");
     }
-    assert!(server.own.separate.len() == 2 && server.own.separate.of(OTHER.network()) == 1);
+    assert_eq!(held(&server), [1, 1, 2]);
 }
 
 #[test]
