@@ -18,8 +18,8 @@ pub struct Config {
     /// unproven addresses take at most half. Separate responses count for `incoming_max` instead.
     pub open_max: usize,
     /// Requests of peers that are not answered, and separate responses that are not acknowledged,
-    /// from 1. One more takes the place of the oldest separate response to an unproven address, or else is
-    /// answered with 5.03.
+    /// from 1. One more takes the place of a separate response that has had its time, or else is answered with
+    /// 5.03. Separate responses take half of the places; past it they leave as NON.
     pub incoming_max: usize,
     /// The same of one source ([`PeerAddress::source`](crate::PeerAddress::source)), from 1; its unproven addresses have
     /// at most half of it.

@@ -58,8 +58,7 @@ impl PeerAddress for &str {
 /// Nodes of a mesh have one prefix, and each of them is a source.
 impl PeerAddress for Address {
     fn network(self) -> Source {
-        let [.., a, b, c, d, e, f, g, h] = self.0;
-        apart(u64::from_be_bytes([a, b, c, d, e, f, g, h]))
+        apart(u64::from_be_bytes(self.interface_identifier()))
     }
 }
 

@@ -149,6 +149,18 @@ pub const PROXY_QUEUE_WAIT: Duration = Duration::from_secs(15);
 pub const PROXY_UNACKNOWLEDGED_GRACE: Duration = Duration::from_millis(1500);
 /// The same from the acknowledgement on; ours: an origin that has the request is expected to answer it.
 pub const PROXY_ACKNOWLEDGED_GRACE: Duration = Duration::from_secs(30);
+/// Sources that a proxy remembers because it has asked them for a proof; ours, twice [`PROXY_PENDING_MAX`].
+pub const PROXY_CHALLENGED_MAX: usize = 2 * PROXY_PENDING_MAX;
+/// The same of one subscriber, an IPv6 /56 or an IPv4 address; ours: the hosts of a house.
+pub const PROXY_CHALLENGED_PER_SOURCE: usize = 16;
+/// How long a client has to return an Echo value; ours, a round trip in a slow mesh. What comes from its source in that time
+/// was under way together.
+pub const PROXY_PROOF_TIME: Duration = Duration::from_secs(1);
+/// How long a proxy remembers that it has asked a source for a proof; ours: most clients that poll ask again by then.
+pub const PROXY_CHALLENGED_KEPT: Duration = Duration::from_secs(60);
+/// An unproven request whose turn comes sooner waits for it, before anybody asks its client for a proof; ours: a proof takes a
+/// round trip to a client that knows Echo, and others do not understand the question.
+pub const PROXY_UNPROVEN_SOON: Duration = Duration::from_secs(1);
 /// Requests of unproven clients that wait for their turn at one origin; ours: others are asked for a proof, with which they
 /// come first.
 pub const PROXY_UNPROVEN_WAITING_MAX: usize = 2;

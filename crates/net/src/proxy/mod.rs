@@ -10,6 +10,7 @@
 //! once at its origin (RFC 7641 s5).
 
 mod access;
+mod challenged;
 mod gate;
 mod limits;
 mod observations;

@@ -19,10 +19,12 @@ use tokio::sync::{oneshot, watch};
 use crate::clock::Clock;
 use crate::params::{
     PROXY_ACKNOWLEDGED_GRACE, PROXY_OBSERVING_GRACE, PROXY_PROVEN_RECENT,
-    PROXY_UNACKNOWLEDGED_GRACE, PROXY_UNPROVEN_PAUSE, PROXY_UNPROVEN_WAIT,
+    PROXY_UNACKNOWLEDGED_GRACE, PROXY_UNPROVEN_PAUSE, PROXY_UNPROVEN_SOON, PROXY_UNPROVEN_WAIT,
     PROXY_UNPROVEN_WAITING_MAX,
 };
 use crate::peer::Peer;
+
+use super::challenged::Challenged;
 
 /// A client, as far as shares go: the source of its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -147,6 +149,8 @@ struct Origin {
     /// Requests of unproven clients that hold the window, and how many may.
     unproven_sent: usize,
     unproven_max: usize,
+    /// When the latest of them left.
+    unproven_sent_at: Instant,
     /// From then on it may be the turn of an unproven client.
     unproven_from: Instant,
     /// When a proven client asked last.
@@ -155,7 +159,7 @@ struct Origin {
 
 impl Origin {
     fn new(born: Id, requests: Table<Id>, unproven_max: usize) -> Self {
-        let (turns, unproven_from) = (Turns::new(), Instant::ZERO);
+        let (turns, unproven_from, unproven_sent_at) = (Turns::new(), Instant::ZERO, Instant::ZERO);
         let (taken, unproven_sent, proven_asked) = (false, 0, None);
         Self {
             born,
@@ -164,6 +168,7 @@ impl Origin {
             turns,
             unproven_sent,
             unproven_max,
+            unproven_sent_at,
             unproven_from,
             proven_asked,
         }
@@ -171,10 +176,30 @@ impl Origin {
     /// Whether it may be the turn of an unproven client: not beyond their part of the window; and if proven ones ask too, not
     /// while another holds the window, nor for a while afterwards.
     fn is_for_unproven(&self, now: Instant) -> bool {
-        let recent = |asked: Instant| now.since(asked) < Duration::from(PROXY_PROVEN_RECENT);
         let rests = || self.unproven_sent == 0 && self.unproven_from <= now;
-        self.unproven_sent < self.unproven_max
-            && (!self.proven_asked.is_some_and(recent) || rests())
+        self.unproven_sent < self.unproven_max && (!self.serves_proven(now) || rests())
+    }
+    fn serves_proven(&self, now: Instant) -> bool {
+        let recent = |asked: Instant| now.since(asked) < Duration::from(PROXY_PROVEN_RECENT);
+        self.proven_asked.is_some_and(recent)
+    }
+    /// How long at least the next unproven client waits for its turn. While another holds the window, the pause grows with
+    /// the time that it takes.
+    fn unproven_wait(&self, now: Instant) -> Duration {
+        if self.is_for_unproven(now) {
+            Duration::ZERO
+        } else if self.unproven_sent == 0 {
+            self.unproven_from.since(now)
+        } else if self.serves_proven(now) {
+            now.since(self.unproven_sent_at).saturating_mul(PROXY_UNPROVEN_PAUSE)
+        } else {
+            Duration::ZERO
+        }
+    }
+    /// Whether a proof would help an unproven client more than to wait.
+    fn wants_proof(&self, now: Instant) -> bool {
+        let crowded = self.taken && self.turns.unproven() >= PROXY_UNPROVEN_WAITING_MAX;
+        crowded || self.unproven_wait(now) > Duration::from(PROXY_UNPROVEN_SOON)
     }
 }
 
@@ -182,6 +207,7 @@ impl Origin {
 struct State {
     last: Id,
     requests: Table<Id>,
+    challenged: Challenged,
     asked: BTreeMap<Arc<str>, Origin>,
     /// Clients that ask an origin over a connection, or observe something there.
     connections: Table<Id>,
@@ -224,6 +250,7 @@ impl Queue {
         let state = State {
             last: 0,
             requests: table(bounds.requests),
+            challenged: Challenged::new(),
             asked: BTreeMap::new(),
             connections: table(bounds.connections),
             lines: BTreeMap::new(),
@@ -251,11 +278,14 @@ impl Queue {
             let line = state.connections.room(newcomer, now);
             line.map_err(|full| NoPlace::of(full, NoPlace::Proxy))?;
         }
+        let mut patient = false;
         if let Some(known) = state.asked.get_mut(&origin) {
-            // Forged requests would wait for every turn, and a client that has proven its address comes first.
-            let crowded = known.taken && known.turns.unproven() >= PROXY_UNPROVEN_WAITING_MAX;
-            if !proven && (crowded || !known.is_for_unproven(now)) {
-                return Err(NoPlace::Unproven);
+            // A client that has proven its address comes first. Who does not know Echo waits, the next time.
+            if !proven && known.wants_proof(now) {
+                if state.challenged.is_due(client.0, now) {
+                    return Err(NoPlace::Unproven);
+                }
+                patient = true;
             }
             let victim = known.requests.room(newcomer, now);
             let victim = victim.map_err(|full| NoPlace::of(full, NoPlace::Origin))?;
@@ -284,7 +314,8 @@ impl Queue {
         }
         let notice = state.register(id, &origin);
         let (queue, sent) = (self.clone(), Mutex::default());
-        let place = Place { queue, newcomer, origin: origin.clone(), born, id, notice, sent };
+        let place =
+            Place { queue, newcomer, patient, origin: origin.clone(), born, id, notice, sent };
         let line = reliable.then(|| self.line(state, client, &origin, newcomer, now));
         Ok((place, line))
     }
@@ -382,6 +413,8 @@ impl State {
 pub(super) struct Place {
     queue: Queue,
     newcomer: Newcomer,
+    /// It has been asked for a proof before, and has none.
+    patient: bool,
     origin: Arc<str>,
     born: Id,
     id: Id,
@@ -428,22 +461,27 @@ impl Place {
         }
     }
     /// Resolves when an unproven request has waited for more than [`PROXY_UNPROVEN_WAIT`], or will. The proxy then sends Echo
-    /// (RFC 9175 s2.3): a client that has proven its address comes first.
+    /// (RFC 9175 s2.3): a client that has proven its address comes first. A client that returns no value waits on.
     pub(super) async fn out_of_patience(&self) {
-        if self.newcomer.proven {
+        if self.newcomer.proven || self.patient {
             std::future::pending::<()>().await;
         }
         let most = Duration::from(PROXY_UNPROVEN_WAIT);
         let until = self.queue.clock.now() + most;
-        loop {
+        while !self.is_late(until, most) {
             tokio::time::sleep(UNPROVEN_LOOK).await;
-            let now = self.queue.clock.now();
-            let origin =
-                self.queue.lock().origin(&self.origin, self.born).map(|one| one.unproven_from);
-            if now >= until || origin.is_some_and(|from| from > now + most) {
-                return;
-            }
         }
+        let is_due =
+            self.queue.lock().challenged.is_due(self.newcomer.source, self.queue.clock.now());
+        if !is_due {
+            std::future::pending::<()>().await;
+        }
+    }
+    /// Whether a proof would have been better than to wait until now.
+    fn is_late(&self, until: Instant, most: Duration) -> bool {
+        let (mut state, now) = (self.queue.lock(), self.queue.clock.now());
+        let origin = state.origin(&self.origin, self.born);
+        now >= until || origin.is_some_and(|one| one.unproven_wait(now) > most)
     }
     /// The request has left for its origin, which has a while to acknowledge it.
     pub(super) fn sent(&self) {
@@ -453,6 +491,7 @@ impl Place {
             *sent = Some(self.queue.clock.now());
             if let Some(origin) = self.queue.lock().origin(&self.origin, self.born) {
                 origin.unproven_sent += 1;
+                origin.unproven_sent_at = self.queue.clock.now();
             }
         }
     }

@@ -135,6 +135,28 @@ async fn an_unproven_client_is_asked_for_a_proof_before_it_loses_patience() {
     );
 }
 
+#[tokio::test]
+async fn a_client_without_echo_waits_for_its_turn_the_next_time() {
+    let queue = Queue::new(BOUNDS);
+    let enter = |who, proven| queue.enter((client(who), proven), "slow", false).map(|one| one.0);
+    let (proven, forged) = (enter(1, true).expect("room"), enter(2, false).expect("room"));
+    drop(forged.permit().await);
+    forged.sent();
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    forged.acknowledged();
+    assert_eq!(enter(3, false).err(), Some(NoPlace::Unproven));
+    assert_eq!(enter(3, false).err(), Some(NoPlace::Unproven), "both came together");
+    tokio::time::sleep(crate::params::PROXY_PROOF_TIME).await;
+    let patient = enter(3, false).expect("it has returned no value");
+    let waits = crate::params::PROXY_UNPROVEN_WAIT + std::time::Duration::from_millis(200);
+    let asked = tokio::time::timeout(waits, patient.out_of_patience()).await;
+    assert!(asked.is_err(), "a question does not help it");
+    // The pause is twelve times half a second.
+    let turn = tokio::time::timeout(std::time::Duration::from_secs(3), patient.permit()).await;
+    assert!(turn.is_ok());
+    drop(proven);
+}
+
 #[test]
 fn one_client_cannot_take_all_connections() {
     let queue = Queue::new(BOUNDS);
@@ -204,8 +226,8 @@ async fn an_unproven_client_that_held_the_window_for_long_has_no_turn_soon_again
     assert!(is_soon(&first).await, "nothing holds the window");
     let second = enter(3, false).expect("room");
     first.sent();
-    assert_eq!(enter(5, false).err(), Some(NoPlace::Unproven), "a proof helps it");
     tokio::time::sleep(soon).await;
+    assert_eq!(enter(5, false).err(), Some(NoPlace::Unproven), "a proof helps it");
     assert!(!is_soon(&second).await, "one of them holds the window");
     first.acknowledged();
     assert_eq!(enter(5, false).err(), Some(NoPlace::Unproven), "a proof still helps it");
@@ -230,7 +252,9 @@ async fn unproven_clients_leave_one_place_of_the_window_of_a_target_free() {
     }
     let third = queue.enter((client(3), true), "slow", false).expect("room").0;
     assert!(tokio::time::timeout(soon, third.permit()).await.is_ok());
-    assert!(enter(4, false).is_err(), "the third place is that of a proven one");
+    let fourth = enter(4, false).expect("room").0;
+    let turn = tokio::time::timeout(soon, fourth.permit()).await;
+    assert!(turn.is_err(), "the third place is that of a proven one");
 }
 
 #[tokio::test]
