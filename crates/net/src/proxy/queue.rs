@@ -9,22 +9,23 @@
 //! its origin has not acknowledged for a while, and any of a client, or a prefix, that has far more than the newcomer. Who
 //! gives way hears 5.03.
 
+mod origin;
+mod place;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lowmesh_shares::{Bound, Full, Newcomer, Source, Table, Turns};
+use lowmesh_shares::{Bound, Full, Newcomer, Source, Table};
 use lowmesh_units::{Duration, Instant};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 use crate::clock::Clock;
-use crate::params::{
-    PROXY_ACKNOWLEDGED_GRACE, PROXY_OBSERVING_GRACE, PROXY_PROVEN_RECENT,
-    PROXY_UNACKNOWLEDGED_GRACE, PROXY_UNPROVEN_PAUSE, PROXY_UNPROVEN_SOON, PROXY_UNPROVEN_WAIT,
-    PROXY_UNPROVEN_WAITING_MAX,
-};
+use crate::params::{PROXY_OBSERVING_GRACE, PROXY_UNACKNOWLEDGED_GRACE};
 use crate::peer::Peer;
 
 use super::challenged::Challenged;
+use origin::Origin;
+pub(super) use place::Place;
 
 /// A client, as far as shares go: the source of its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,79 +130,6 @@ impl<K: Ord + Clone> Shares<K> {
 }
 
 type Id = u64;
-
-/// How often an unproven request that waits looks whether it may be its turn.
-const UNPROVEN_LOOK: std::time::Duration = std::time::Duration::from_millis(50);
-
-/// Who waits for a turn, until it gets it or gives up.
-type Waiting = oneshot::Sender<Permit>;
-
-/// One origin that is being asked.
-#[derive(Debug)]
-struct Origin {
-    /// The request with which it began: an origin that was forgotten and is asked again is another one.
-    born: Id,
-    /// Requests, waiting ones included.
-    requests: Table<Id>,
-    /// Somebody has the turn.
-    taken: bool,
-    turns: Turns<Waiting>,
-    /// Requests of unproven clients that hold the window, and how many may.
-    unproven_sent: usize,
-    unproven_max: usize,
-    /// When the latest of them left.
-    unproven_sent_at: Instant,
-    /// From then on it may be the turn of an unproven client.
-    unproven_from: Instant,
-    /// When a proven client asked last.
-    proven_asked: Option<Instant>,
-}
-
-impl Origin {
-    fn new(born: Id, requests: Table<Id>, unproven_max: usize) -> Self {
-        let (turns, unproven_from, unproven_sent_at) = (Turns::new(), Instant::ZERO, Instant::ZERO);
-        let (taken, unproven_sent, proven_asked) = (false, 0, None);
-        Self {
-            born,
-            requests,
-            taken,
-            turns,
-            unproven_sent,
-            unproven_max,
-            unproven_sent_at,
-            unproven_from,
-            proven_asked,
-        }
-    }
-    /// Whether it may be the turn of an unproven client: not beyond their part of the window; and if proven ones ask too, not
-    /// while another holds the window, nor for a while afterwards.
-    fn is_for_unproven(&self, now: Instant) -> bool {
-        let rests = || self.unproven_sent == 0 && self.unproven_from <= now;
-        self.unproven_sent < self.unproven_max && (!self.serves_proven(now) || rests())
-    }
-    fn serves_proven(&self, now: Instant) -> bool {
-        let recent = |asked: Instant| now.since(asked) < Duration::from(PROXY_PROVEN_RECENT);
-        self.proven_asked.is_some_and(recent)
-    }
-    /// How long at least the next unproven client waits for its turn. While another holds the window, the pause grows with
-    /// the time that it takes.
-    fn unproven_wait(&self, now: Instant) -> Duration {
-        if self.is_for_unproven(now) {
-            Duration::ZERO
-        } else if self.unproven_sent == 0 {
-            self.unproven_from.since(now)
-        } else if self.serves_proven(now) {
-            now.since(self.unproven_sent_at).saturating_mul(PROXY_UNPROVEN_PAUSE)
-        } else {
-            Duration::ZERO
-        }
-    }
-    /// Whether a proof would help an unproven client more than to wait.
-    fn wants_proof(&self, now: Instant) -> bool {
-        let crowded = self.taken && self.turns.unproven() >= PROXY_UNPROVEN_WAITING_MAX;
-        crowded || self.unproven_wait(now) > Duration::from(PROXY_UNPROVEN_SOON)
-    }
-}
 
 #[derive(Debug)]
 struct State {
@@ -405,132 +333,6 @@ impl State {
         if origin.requests.is_empty() {
             self.asked.remove(name);
         }
-    }
-}
-
-/// A request has it from its arrival to its answer.
-#[derive(Debug)]
-pub(super) struct Place {
-    queue: Queue,
-    newcomer: Newcomer,
-    /// It has been asked for a proof before, and has none.
-    patient: bool,
-    origin: Arc<str>,
-    born: Id,
-    id: Id,
-    notice: Notice,
-    /// Since when the request holds the window.
-    sent: Mutex<Option<Instant>>,
-}
-
-impl Place {
-    /// Waits until it is the client's turn at this origin.
-    pub(super) async fn permit(&self) -> Permit {
-        let mut waiting = {
-            let (mut state, now) = (self.queue.lock(), self.queue.clock.now());
-            let may = |origin: &Origin| self.newcomer.proven || origin.is_for_unproven(now);
-            match state.origin(&self.origin, self.born) {
-                Some(origin) if origin.taken || !may(origin) => {
-                    let (sender, receiver) = oneshot::channel();
-                    origin.turns.wait(sender, self.newcomer);
-                    Some(receiver)
-                }
-                Some(origin) => {
-                    origin.taken = true;
-                    origin.turns.taken_by(self.newcomer);
-                    None
-                }
-                // It has lost its place, and there is no turn that it could pass on.
-                None => return Permit { queue: self.queue.clone(), origin: None },
-            }
-        };
-        let permit = |origin| Permit { queue: self.queue.clone(), origin };
-        let Some(receiver) = &mut waiting else {
-            return permit(Some((self.origin.clone(), self.born)));
-        };
-        loop {
-            tokio::select! {
-                biased;
-                // With its origin a sender is forgotten, and the place is lost.
-                permitted = &mut *receiver => return permitted.unwrap_or_else(|_| permit(None)),
-                // Time alone may make it the turn of an unproven client.
-                () = tokio::time::sleep(UNPROVEN_LOOK), if !self.newcomer.proven => {
-                    self.queue.offer(&self.origin, self.born);
-                }
-            }
-        }
-    }
-    /// Resolves when an unproven request has waited for more than [`PROXY_UNPROVEN_WAIT`], or will. The proxy then sends Echo
-    /// (RFC 9175 s2.3): a client that has proven its address comes first. A client that returns no value waits on.
-    pub(super) async fn out_of_patience(&self) {
-        if self.newcomer.proven || self.patient {
-            std::future::pending::<()>().await;
-        }
-        let most = Duration::from(PROXY_UNPROVEN_WAIT);
-        let until = self.queue.clock.now() + most;
-        while !self.is_late(until, most) {
-            tokio::time::sleep(UNPROVEN_LOOK).await;
-        }
-        let is_due =
-            self.queue.lock().challenged.is_due(self.newcomer.source, self.queue.clock.now());
-        if !is_due {
-            std::future::pending::<()>().await;
-        }
-    }
-    /// Whether a proof would have been better than to wait until now.
-    fn is_late(&self, until: Instant, most: Duration) -> bool {
-        let (mut state, now) = (self.queue.lock(), self.queue.clock.now());
-        let origin = state.origin(&self.origin, self.born);
-        now >= until || origin.is_some_and(|one| one.unproven_wait(now) > most)
-    }
-    /// The request has left for its origin, which has a while to acknowledge it.
-    pub(super) fn sent(&self) {
-        self.keep(PROXY_UNACKNOWLEDGED_GRACE);
-        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.newcomer.proven && sent.is_none() {
-            *sent = Some(self.queue.clock.now());
-            if let Some(origin) = self.queue.lock().origin(&self.origin, self.born) {
-                origin.unproven_sent += 1;
-                origin.unproven_sent_at = self.queue.clock.now();
-            }
-        }
-    }
-    /// The origin has the request, and has longer to answer it.
-    pub(super) fn acknowledged(&self) {
-        self.keep(PROXY_ACKNOWLEDGED_GRACE);
-        self.release();
-    }
-    /// The request of an unproven client no longer holds the window.
-    fn release(&self) {
-        let sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (Some(sent), now) = (sent, self.queue.clock.now()) else { return };
-        if let Some(origin) = self.queue.lock().origin(&self.origin, self.born) {
-            origin.unproven_sent = origin.unproven_sent.saturating_sub(1);
-            origin.unproven_from = now + now.since(sent).saturating_mul(PROXY_UNPROVEN_PAUSE);
-        }
-        self.queue.offer(&self.origin, self.born);
-    }
-    fn keep(&self, grace: std::time::Duration) {
-        let then = self.queue.clock.now() + Duration::from(grace);
-        let mut state = self.queue.lock();
-        state.requests.yield_at(&self.id, then);
-        if let Some(origin) = state.origin(&self.origin, self.born) {
-            origin.requests.yield_at(&self.id, then);
-        }
-    }
-    /// Waits until the place is another's.
-    pub(super) async fn lost(&self) {
-        self.notice.lost().await;
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.release();
-        let mut state = self.queue.lock();
-        state.all.remove(&self.id);
-        state.requests.leave(&self.id);
-        state.forget(&self.origin, self.id);
     }
 }
 
