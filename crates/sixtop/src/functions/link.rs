@@ -27,8 +27,17 @@ pub(super) enum Role {
     Parent,
     /// Routes through this node.
     Child,
+    /// Has cells to send to this node, whose routing does not name children: taken for one until the cells are silent.
+    Sender,
     /// Has cells with this node, no more: not yet a child, or no longer a parent.
     Guest,
+}
+
+impl Role {
+    /// True of a neighbour to which frames go down.
+    pub const fn is_below(self) -> bool {
+        matches!(self, Self::Child | Self::Sender)
+    }
 }
 
 /// When a neighbour's cells are given back.
@@ -293,13 +302,13 @@ impl Link {
         };
         windows.chain(hold).chain(leave).min()
     }
-    /// True when a guest's cells have been silent for too long: its other end is gone. Of parents and
+    /// True when the cells of a guest or a sender have been silent for too long: its other end is gone. Of parents and
     /// children RPL says so.
     pub fn is_silent(&mut self, context: &Context<'_>, peer: Eui64, params: &MsfParams) -> bool {
         let cells = all_with(context.schedule, SLOTFRAME_NEGOTIATED, peer);
         let listens = cells.filter(|c| c.options.has(LISTEN));
         let heard = listens.map(|c| u64::from(c.used.received)).sum();
-        if heard != self.heard.0 || self.role != Role::Guest {
+        if heard != self.heard.0 || !matches!(self.role, Role::Guest | Role::Sender) {
             self.heard = (heard, context.now);
         }
         context.now.since(self.heard.1) >= params.silence_max

@@ -10,6 +10,10 @@
 //! that frames have waited for it for some slotframes without a break; when to give it back is the child's business, by
 //! the RFC's rule.
 //!
+//! Where routing names no children ([`Children::Unknown`]), a neighbour that has cells to send to this node is taken for
+//! a child: RFC 9033 s4.6 gives each node one such cell to its parent as soon as it has chosen it, and s5.2 removes it
+//! when the node has another parent.
+//!
 //! The counters of a direction also restart when its cells change. RFC 9033 s5.1 does not say so, but its thresholds
 //! are about a window over one set of cells.
 
@@ -23,7 +27,7 @@ use lowmesh_wire::sixp::ReturnCode;
 
 use super::autonomous::autonomous_place;
 use super::link::{AutoRx, Leave, Link, Quality, Role, SEND};
-use super::{Action, Context, Event, SchedulingFunction, minimal};
+use super::{Action, Children, Context, Event, SchedulingFunction, minimal};
 use crate::negotiation::{cells_with, has_cells, place_of};
 use crate::params::{
     MINIMAL_CHANNEL_OFFSET, MacTiming, MsfParams, SLOTFRAME_AUTONOMOUS, SLOTFRAME_MINIMAL,
@@ -39,6 +43,7 @@ pub use rows::{B_MSF, MSF};
 #[derive(Clone, Debug)]
 pub struct Msf {
     params: MsfParams,
+    naming: Children,
     auto_rx: Option<AutoRx>,
     parent: Option<Eui64>,
     children: BTreeSet<Eui64>,
@@ -51,10 +56,12 @@ pub struct Msf {
 }
 
 impl Msf {
-    /// The function with these parameters: [`MsfParams::MSF`], [`MsfParams::BMSF`], or others.
-    pub const fn new(params: MsfParams) -> Self {
+    /// The function with these parameters: [`MsfParams::MSF`], [`MsfParams::BMSF`], or others. `naming` says whether routing
+    /// names children.
+    pub const fn new(params: MsfParams, naming: Children) -> Self {
         Self {
             params,
+            naming,
             auto_rx: None,
             parent: None,
             children: BTreeSet::new(),
@@ -68,7 +75,7 @@ impl Msf {
 
     /// RFC 9033 s2 and s3: the shared cell, and a cell in which anyone may reach this node.
     fn install(&mut self, context: &mut Context<'_>) {
-        *self = Self::new(self.params);
+        *self = Self::new(self.params, self.naming);
         context.schedule.clear();
         let length = self.params.minimal_length;
         minimal::install(context, SLOTFRAME_MINIMAL, length, MINIMAL_CHANNEL_OFFSET);
@@ -113,6 +120,7 @@ impl Msf {
         self.update_auto_tx(context, peer);
         let (params, auto) = (self.params, self.auto_rx);
         self.link(context.now, peer).refresh(context, peer, &params, auto);
+        self.infer_child(context, peer);
     }
 
     /// RFC 9033 s5.2: as many cells with the new parent, then none with the old one.
@@ -178,6 +186,29 @@ impl Msf {
         }
     }
 
+    /// Where routing names no children, cells to receive in show them, and their absence shows that they are gone.
+    fn infer_child(&mut self, context: &mut Context<'_>, peer: Eui64) {
+        if self.naming == Children::Known {
+            return;
+        }
+        let (params, schedule) = (self.params, &*context.schedule);
+        let Some(link) = self.links.get_mut(&peer) else { return };
+        let sends = link.rx.have(schedule, peer) > 0;
+        match link.role {
+            Role::Guest if sends && link.leave == Leave::No => {
+                link.role = Role::Sender;
+                link.tx.wanted = params.downward.then_some(1);
+                let auto = self.auto_rx;
+                link.refresh(context, peer, &params, auto);
+            }
+            Role::Sender if !has_cells(schedule, SLOTFRAME_NEGOTIATED, peer) => {
+                link.role = Role::Guest;
+                link.tx.wanted = None;
+            }
+            _ => {}
+        }
+    }
+
     /// RFC 9033 s12, table 1: what to do after each return code. It has a long pause after RC_ERR_BUSY and
     /// RC_ERR_LOCKED alone, and so has a schedule that is full here; elsewhere what is asked for is needed.
     fn transaction_ended(
@@ -199,7 +230,7 @@ impl Msf {
         let downward = params.downward;
         let link = self.link(now, peer);
         link.asked = false;
-        if link.role == Role::Child && !downward {
+        if link.role.is_below() && !downward {
             // A backlog is asked about once; if it stays, there is another question.
             link.tx.wanted = None;
         }
@@ -248,7 +279,7 @@ impl Msf {
     /// The parent and the children for which frames wait, and when that becomes a backlog.
     fn backlogs(&self) -> impl Iterator<Item = (Eui64, Instant)> + '_ {
         let is_relative = |peer| {
-            self.links.get(&peer).is_some_and(|l| matches!(l.role, Role::Parent | Role::Child))
+            self.links.get(&peer).is_some_and(|l| l.role == Role::Parent || l.role.is_below())
         };
         let MsfParams { receive_cells, downward, backlog_slotframes, .. } = self.params;
         // Nobody gives cells back whose receiver does not count them.
@@ -391,7 +422,7 @@ impl SchedulingFunction for Msf {
                 self.waiting.remove(&peer);
                 let downward = self.params.downward;
                 if let Some(link) = self.links.get_mut(&peer)
-                    && link.role == Role::Child
+                    && link.role.is_below()
                     && !link.asked
                     && !downward
                 {
@@ -413,7 +444,7 @@ impl SchedulingFunction for Msf {
         match *event {
             Event::Started { root: true } | Event::Synchronised => self.install(context),
             Event::Desynchronised => {
-                *self = Self::new(self.params);
+                *self = Self::new(self.params, self.naming);
                 context.schedule.clear();
             }
             // Nothing to negotiate before there is a slotframe to do it in.

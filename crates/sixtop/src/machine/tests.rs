@@ -8,6 +8,7 @@ use lowmesh_units::{Duration, NodeId, Purpose, Seed};
 use lowmesh_wire::sixp::Cell as Place;
 
 use super::*;
+use crate::functions::Children;
 use crate::functions::msf::Msf;
 use crate::params::{MsfParams, SFID_MSF};
 
@@ -23,7 +24,7 @@ impl Node {
     fn new() -> Self {
         let me = NodeId(0);
         let rng = Rng::stream(Seed(1), me, Purpose::Sixtop);
-        let function = Box::new(Msf::new(MsfParams::MSF));
+        let function = Box::new(Msf::new(MsfParams::MSF, Children::Known));
         let sixtop = Sixtop::new(me.eui64(), MAC, function, rng);
         let mut node = Self { sixtop, schedule: Schedule::new() };
         node.give(SixtopEvent::Event(Event::Synchronised));

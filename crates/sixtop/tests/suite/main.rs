@@ -2,3 +2,4 @@
 
 mod conformance;
 mod negotiation;
+mod unnamed_children;

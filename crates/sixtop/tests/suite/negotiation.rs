@@ -127,7 +127,7 @@ fn a_backlog_is_nobodys_business_where_children_do_not_count_what_they_receive()
     let without = MsfParams { receive_cells: false, ..MsfParams::MSF };
     let off = MsfParams { backlog_slotframes: 0, ..MsfParams::MSF };
     for params in [without, off] {
-        let mut net = Net::new(2, 0.0, 23, || Box::new(Msf::new(params)));
+        let mut net = Net::new(2, 0.0, 23, || Box::new(Msf::new(params, Children::Known)));
         net.attach(1, None, 0);
         net.tell(0, Event::QueueBusy(eui(1)));
         net.tell(1, Event::QueueBusy(eui(0)));
@@ -176,7 +176,7 @@ fn a_cell_far_worse_than_the_best_is_moved() {
     let params = MsfParams { cells_used_high: 49, cells_elapsed_max: 50, ..MsfParams::MSF };
     // Deafness is another matter; here only the ratio should speak.
     let params = MsfParams { deaf_after: u32::MAX, cells_used_high: 40, ..params };
-    let mut net = Net::new(2, 0.0, 6, || Box::new(Msf::new(params)));
+    let mut net = Net::new(2, 0.0, 6, || Box::new(Msf::new(params, Children::Known)));
     net.attach(1, None, 0);
     net.flow(1, 0, 1.0);
     net.run_for(MINUTE * 3);
@@ -445,7 +445,7 @@ fn a_request_is_not_sent_after_the_peer_cleared_nor_is_a_response() {
 #[test]
 fn a_parent_without_room_is_not_asked_again_and_again() {
     let params = MsfParams { negotiated_length: 4, ..MsfParams::BMSF };
-    let mut net = Net::new(2, 0.0, 19, || Box::new(Msf::new(params)));
+    let mut net = Net::new(2, 0.0, 19, || Box::new(Msf::new(params, Children::Known)));
     net.attach(1, None, 0);
     net.flow(1, 0, 1.0);
     net.flow(0, 1, 1.0);

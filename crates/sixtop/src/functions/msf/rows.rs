@@ -54,7 +54,7 @@ pub static B_MSF: Row<dyn SchedulingFunction> = Row {
             quarantine,
         ]
     },
-    make: |choice, _| Box::new(Msf::new(b_msf(choice))),
+    make: |choice, children| Box::new(Msf::new(b_msf(choice), children)),
 };
 
 /// MSF.
@@ -114,7 +114,7 @@ pub static MSF: Row<dyn SchedulingFunction> = Row {
             quarantine,
         ]
     },
-    make: |choice, _| Box::new(Msf::new(msf(choice))),
+    make: |choice, children| Box::new(Msf::new(msf(choice), children)),
 };
 
 impl MsfParams {
