@@ -335,10 +335,13 @@ impl Sixtop {
                 }
                 (None, _) => self.refuse(from, header, ReturnCode::Error),
             }
-        } else if let Ok(Message { body: Body::Response(response), .. }) = parsed {
-            self.on_response(context, from, header, &response);
+            return;
         }
-        // A confirmation belongs to three steps, which this node never agrees to: nothing hangs on it.
+        match parsed.map(|m| m.body) {
+            Ok(Body::Response(response)) => self.on_response(context, from, header, &response),
+            Ok(Body::Confirmation(said)) => self.on_confirmation(context, from, header, &said),
+            _ => {}
+        }
     }
 
     /// Answers without beginning a transaction.
@@ -383,19 +386,50 @@ impl Sixtop {
             return self.refuse(from, header, ReturnCode::SeqNum);
         }
         peer.seqnum = header.seqnum;
-        let most = self.function.cells_per_peer_max();
-        let command =
-            negotiation::within_share(context.schedule, slotframe, from, command.clone(), most);
-        let (response, commit) =
-            negotiation::answer(context.schedule, slotframe, &locked, from, &command);
-        let deadline = context.now + self.function.timeout(self.mac);
-        peer.state = State::Responding { handle: Handle(self.next_handle), commit, deadline };
+        let (response, state) = self.respond(context, from, command, &locked);
+        if let Some(peer) = self.transactions.get(from) {
+            peer.state = state;
+        }
         if header.seqnum == 0 {
             context.events.push_back(Event::StartedAgain(from));
         }
         self.out.push(Output::Event(Change::Answered { peer: from, code: response.code }));
         let (sfid, seqnum) = (header.sfid, header.seqnum);
         self.send(from, &Message { sfid, seqnum, body: Body::Response(response) });
+    }
+
+    /// What to say to a request whose sequence number is right, in the frame that is sent next, and what that begins.
+    fn respond(
+        &mut self,
+        context: &EventContext<'_>,
+        from: Eui64,
+        command: &Command,
+        locked: &[u16],
+    ) -> (Response, State) {
+        let (schedule, slotframe) = (&*context.schedule, self.function.negotiated_slotframe());
+        let most = self.function.cells_per_peer_max();
+        let limited = negotiation::within_share(schedule, slotframe, from, command.clone(), most);
+        let handle = Handle(self.next_handle);
+        let deadline = context.now + self.function.timeout(self.mac);
+        if !negotiation::is_open(command) {
+            let (response, commit) =
+                negotiation::answer(schedule, slotframe, locked, from, &limited);
+            return (response, State::Responding { handle, commit, deadline });
+        }
+        // From a longer list the peer could choose more than its share.
+        let list = if limited == *command { self.function.cell_list() } else { 0 };
+        let rng = &mut self.rng;
+        match negotiation::offer(schedule, slotframe, locked, from, &limited, list, rng) {
+            Ok(offer) => {
+                let cells = negotiation::offered(&offer);
+                let response = Response::with_cells(ReturnCode::Success, cells);
+                (response, State::Offering { frame: Frame::Waiting(handle), offer, deadline })
+            }
+            Err(code) => {
+                let commit = Commit::Nothing;
+                (Response::bare(code), State::Responding { handle, commit, deadline })
+            }
+        }
     }
 
     fn on_response(
@@ -448,13 +482,46 @@ impl Sixtop {
             self.end_request(context, from, Outcome::Aborted);
             return self.inconsistent(context, from);
         };
-        let count = match &commit {
-            Commit::Nothing => 0,
-            Commit::Add { cells, .. } | Commit::Delete { cells, .. } => cells.len(),
-            Commit::Relocate { to, .. } => to.len(),
-        };
         self.apply(context, from, &commit);
-        self.end_request(context, from, Outcome::Agreed(count));
+        self.end_request(context, from, Outcome::Agreed(commit.cells()));
+    }
+
+    /// RFC 8480 s3.1.2: the third step says which of the offered cells are to be used.
+    fn on_confirmation(
+        &mut self,
+        context: &mut EventContext<'_>,
+        from: Eui64,
+        header: Header,
+        confirmation: &Response,
+    ) {
+        let agreed = confirmation.code == ReturnCode::Success;
+        let Some(peer) = self.transactions.get(from) else { return };
+        let waiting = peer.waiting();
+        let commit = match &peer.state {
+            State::Offering { offer, .. } if header.seqnum == peer.seqnum => {
+                if agreed {
+                    confirmation.cells().ok().and_then(|cells| negotiation::agreed(offer, cells))
+                } else {
+                    Some(Commit::Nothing)
+                }
+            }
+            _ => {
+                if agreed && !confirmation.fields.is_empty() {
+                    // RFC 9033 s13: the peer commits to cells that are not offered any more.
+                    self.inconsistent(context, from);
+                }
+                return;
+            }
+        };
+        peer.state = State::Idle;
+        // RFC 8480 s3.4.6: the responder of three steps counts with the acknowledgement of the confirmation.
+        peer.advance();
+        self.withdraw(waiting);
+        let Some(commit) = commit else { return self.inconsistent(context, from) };
+        self.apply(context, from, &commit);
+        if commit.changes() {
+            context.events.push_back(Event::CellsChanged(from));
+        }
     }
 
     fn on_frame_done(&mut self, context: &mut EventContext<'_>, handle: Handle, acked: bool) {
@@ -468,6 +535,15 @@ impl Sixtop {
                 }
             }
             State::Responding { .. } => self.end_response(context, from, acked),
+            State::Offering { frame, deadline, .. } => {
+                if acked {
+                    *frame = Frame::Delivered;
+                    *deadline = context.now + self.function.timeout(self.mac);
+                } else {
+                    // If it came all the same, the confirmation will show it.
+                    peer.state = State::Idle;
+                }
+            }
             State::Idle => {}
         }
     }
@@ -475,22 +551,16 @@ impl Sixtop {
     /// RFC 8480 s3.4: the responder commits when its response is acknowledged by the link layer.
     fn end_response(&mut self, context: &mut EventContext<'_>, from: Eui64, acked: bool) {
         let Some(peer) = self.transactions.get(from) else { return };
-        let State::Responding { commit, .. } = core::mem::replace(&mut peer.state, State::Idle)
-        else {
-            return;
-        };
-        let changes = match &commit {
-            Commit::Nothing => false,
-            Commit::Add { cells, .. } | Commit::Delete { cells, .. } => !cells.is_empty(),
-            Commit::Relocate { to, .. } => !to.is_empty(),
-        };
+        let State::Responding { commit, .. } = &peer.state else { return };
+        let commit = commit.clone();
+        peer.state = State::Idle;
         if acked {
             peer.advance();
             self.apply(context, from, &commit);
-            if changes {
+            if commit.changes() {
                 context.events.push_back(Event::CellsChanged(from));
             }
-        } else if changes {
+        } else if commit.changes() {
             // The response may have come although its acknowledgements did not.
             self.inconsistent(context, from);
         }
@@ -503,6 +573,10 @@ impl Sixtop {
             let late = self.transactions.get(peer).and_then(|peer| peer.waiting());
             self.withdraw(late);
             self.end_response(context, peer, false);
+            // Nothing was confirmed, so nothing changed at either end.
+            if let Some(peer) = self.transactions.get(peer) {
+                peer.state = State::Idle;
+            }
         }
         if self.function.next_deadline().is_some_and(|d| d <= context.now) {
             context.events.push_back(Event::Deadline);

@@ -127,7 +127,7 @@ pub(crate) fn within_share(
     command
 }
 
-/// Answers a request whose sequence number is right: what to say, and what to do once it has been heard.
+/// Answers a request of two steps whose sequence number is right: what to say, and what to do once it has been heard.
 pub(crate) fn answer(
     schedule: &Schedule,
     slotframe: u8,
@@ -146,6 +146,9 @@ pub(crate) fn answer(
         Command::Add { options, count, cells } => {
             let options = mirrored(CellOptions(*options));
             let chosen = choose(schedule, slotframe, locked, cells, usize::from(*count));
+            let Some(chosen) = chosen else {
+                return (Response::bare(ReturnCode::Locked), Commit::Nothing);
+            };
             let response = Response::with_cells(ReturnCode::Success, &chosen);
             (response, Commit::Add { options, cells: chosen })
         }
@@ -166,7 +169,9 @@ pub(crate) fn answer(
             if !are_there(schedule, slotframe, from, options, old) {
                 return (Response::bare(ReturnCode::CellList), Commit::Nothing);
             }
-            let to = choose(schedule, slotframe, locked, candidates, old.len());
+            let Some(to) = choose(schedule, slotframe, locked, candidates, old.len()) else {
+                return (Response::bare(ReturnCode::Locked), Commit::Nothing);
+            };
             let old = old[..to.len()].to_vec();
             let response = Response::with_cells(ReturnCode::Success, &to);
             (response, Commit::Relocate { options, from: old, to })
@@ -187,6 +192,80 @@ pub(crate) fn answer(
     }
 }
 
+/// True of a request that leaves the choice of cells to its responder: it begins three steps (RFC 8480 s3.1.2).
+pub(crate) const fn is_open(command: &Command) -> bool {
+    match command {
+        Command::Add { cells, .. } | Command::Delete { cells, .. } => cells.is_empty(),
+        Command::Relocate { candidates, .. } => candidates.is_empty(),
+        _ => false,
+    }
+}
+
+/// What a responder offers for a request of three steps, as this node sees the cells: up to `list` of them, and at least
+/// as many as were asked for if there are so many. The requester chooses among them in its confirmation.
+pub(crate) fn offer(
+    schedule: &Schedule,
+    slotframe: u8,
+    locked: &[u16],
+    from: Eui64,
+    command: &Command,
+    list: usize,
+    rng: &mut Rng,
+) -> Result<Command, ReturnCode> {
+    let at_least = |count: usize| list.max(count).min(LIST_CELLS_MAX);
+    let mut free = |count: usize| {
+        let found = candidates(schedule, slotframe, locked, count, rng);
+        let all_locked = found.is_empty()
+            && count > 0
+            && !candidates(schedule, slotframe, &[], 1, rng).is_empty();
+        // RFC 8480 s3.4.3, as in `answer`.
+        if all_locked { Err(ReturnCode::Locked) } else { Ok(found) }
+    };
+    match command {
+        Command::Add { options, .. }
+        | Command::Delete { options, .. }
+        | Command::Relocate { options, .. }
+            if !has_direction(*options) =>
+        {
+            Err(ReturnCode::Error)
+        }
+        Command::Add { options, count, .. } => {
+            let options = mirrored(CellOptions(*options)).0;
+            // Nothing is offered to a neighbour that has its share, see `within_share`.
+            let most = if *count == 0 { 0 } else { at_least(usize::from(*count)) };
+            Ok(Command::Add { options, count: *count, cells: free(most)? })
+        }
+        Command::Delete { options, count, .. } => {
+            let options = mirrored(CellOptions(*options));
+            let held = cells_with(schedule, slotframe, from, options).filter_map(place_of);
+            let mut cells: Vec<Place> = held.collect();
+            // As in this node's own requests, the youngest go first.
+            cells.reverse();
+            cells.truncate(at_least(usize::from(*count)));
+            Ok(Command::Delete { options: options.0, count: *count, cells })
+        }
+        Command::Relocate { options, from: old, .. } => {
+            let options = mirrored(CellOptions(*options));
+            // RFC 8480 s3.3.3: as for DELETE.
+            if !are_there(schedule, slotframe, from, options, old) {
+                return Err(ReturnCode::CellList);
+            }
+            let candidates = free(at_least(old.len()))?;
+            Ok(Command::Relocate { options: options.0, from: old.clone(), candidates })
+        }
+        _ => Err(ReturnCode::Error),
+    }
+}
+
+/// The cells that a command offers to choose from.
+pub(crate) fn offered(command: &Command) -> &[Place] {
+    match command {
+        Command::Add { cells, .. } | Command::Delete { cells, .. } => cells,
+        Command::Relocate { candidates, .. } => candidates,
+        _ => &[],
+    }
+}
+
 /// RFC 8480 s3.3.5: cells in the order of RFC 9033 s10, by slot, then channel offset; EOL with the last one.
 fn list(mut all: Vec<Place>, offset: u16, count_max: u16) -> Response {
     all.sort_unstable();
@@ -196,24 +275,30 @@ fn list(mut all: Vec<Place>, offset: u16, count_max: u16) -> Response {
     Response::with_cells(code, &rest[..count])
 }
 
-/// The first `count` candidates that are free here too, no slot twice.
+/// The first `count` candidates that are free here too, no slot twice; `None` if only locked ones are (RFC 8480 s3.4.3).
 fn choose(
     schedule: &Schedule,
     slotframe: u8,
     locked: &[u16],
     candidates: &[Place],
     count: usize,
-) -> Vec<Place> {
+) -> Option<Vec<Place>> {
     let mut chosen: Vec<Place> = Vec::new();
+    let mut some_locked = false;
     for place in candidates {
-        let fits = place.channel_offset < CHANNEL_OFFSETS
-            && is_usable(schedule, slotframe, locked, place.slot)
-            && chosen.iter().all(|c| c.slot != place.slot);
-        if chosen.len() < count && fits {
+        if chosen.len() == count
+            || place.channel_offset >= CHANNEL_OFFSETS
+            || !is_usable(schedule, slotframe, &[], place.slot)
+        {
+            continue;
+        }
+        if locked.contains(&place.slot) {
+            some_locked = true;
+        } else if chosen.iter().all(|c| c.slot != place.slot) {
             chosen.push(*place);
         }
     }
-    chosen
+    (!chosen.is_empty() || !some_locked).then_some(chosen)
 }
 
 fn are_there(
@@ -274,20 +359,29 @@ pub(crate) fn apply(
     (gone, made)
 }
 
-/// What the requester does when `places` are the cells that the response names; `None` when the
-/// response names a cell that was never offered.
+/// What the side that offered the cells of `command` does when the other side names `places` of them; `None` when it names a
+/// cell that was never offered, one twice, or more than NumCells.
 pub(crate) fn agreed(command: &Command, places: Vec<Place>) -> Option<Commit> {
-    let offered = |list: &[Place]| places.iter().all(|p| list.contains(p));
+    let list = offered(command);
+    let is_choice = places.iter().enumerate().all(|(i, place)| {
+        list.contains(place) && places[..i].iter().all(|other| other.slot != place.slot)
+    });
+    let most = match command {
+        Command::Add { count, .. } | Command::Delete { count, .. } => usize::from(*count),
+        Command::Relocate { from, .. } => from.len(),
+        _ => return None,
+    };
+    if !is_choice || places.len() > most {
+        return None;
+    }
     match command {
-        Command::Add { options, cells, .. } if offered(cells) => {
+        Command::Add { options, .. } => {
             Some(Commit::Add { options: CellOptions(*options), cells: places })
         }
-        Command::Delete { options, cells, .. } if offered(cells) => {
+        Command::Delete { options, .. } => {
             Some(Commit::Delete { options: CellOptions(*options), cells: places })
         }
-        Command::Relocate { options, from, candidates }
-            if offered(candidates) && places.len() <= from.len() =>
-        {
+        Command::Relocate { options, from, .. } => {
             let from = from[..places.len()].to_vec();
             Some(Commit::Relocate { options: CellOptions(*options), from, to: places })
         }

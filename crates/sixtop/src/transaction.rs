@@ -4,12 +4,15 @@
 //!            request sent            response with our SeqNum, timeout, or request undelivered
 //!   Idle ────────────────> Requesting ───────────────────────────────────────────────> Idle
 //!    │    request received             response acknowledged, or given up
-//!    └───────────────────> Responding ───────────────────────────────────────────────> Idle
+//!    ├───────────────────> Responding ───────────────────────────────────────────────> Idle
+//!    │    request without cells        confirmation with our SeqNum, timeout, or response undelivered
+//!    └───────────────────> Offering ─────────────────────────────────────────────────> Idle
 //! ```
 //!
 //! A requester commits when the response comes, a responder when its response is acknowledged by the link
 //! layer. Where those two come apart, sequence numbers or an unexpected response show it, and the
-//! scheduling function clears. What cells a message speaks of is [`crate::negotiation`]'s business.
+//! scheduling function clears. A request without cells begins a transaction of three steps (RFC 8480 s3.1.2): the
+//! responder offers cells, and commits when the confirmation comes. What cells a message speaks of is [`crate::negotiation`]'s business.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -81,6 +84,21 @@ pub(crate) enum Commit {
     Relocate { options: CellOptions, from: Vec<Cell>, to: Vec<Cell> },
 }
 
+impl Commit {
+    /// How many cells it speaks of.
+    pub fn cells(&self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::Add { cells, .. } | Self::Delete { cells, .. } => cells.len(),
+            Self::Relocate { to, .. } => to.len(),
+        }
+    }
+    /// True when it changes the schedule.
+    pub fn changes(&self) -> bool {
+        self.cells() > 0
+    }
+}
+
 /// Where a node stands with one neighbour; see the picture above.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum State {
@@ -90,9 +108,11 @@ pub(crate) enum State {
     Requesting { frame: Frame, command: Command, deadline: Instant },
     /// Waits for its response to arrive.
     Responding { handle: Handle, commit: Commit, deadline: Instant },
+    /// Waits for the confirmation of some of the cells in its response; the offer is a command as this node sees the cells.
+    Offering { frame: Frame, offer: Command, deadline: Instant },
 }
 
-/// Where the frame with a request is.
+/// Where the frame with a request or an offer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frame {
     /// In the MAC, under this name.
@@ -132,17 +152,20 @@ impl Peer {
     fn deadline(&self) -> Option<Instant> {
         match self.state {
             State::Idle => None,
-            State::Requesting { deadline, .. } | State::Responding { deadline, .. } => {
-                Some(deadline)
-            }
+            State::Requesting { deadline, .. }
+            | State::Responding { deadline, .. }
+            | State::Offering { deadline, .. } => Some(deadline),
         }
     }
     /// The name of the frame that the MAC still has of the open transaction.
     pub fn waiting(&self) -> Option<Handle> {
         match self.state {
-            State::Idle | State::Requesting { frame: Frame::Delivered, .. } => None,
-            State::Requesting { frame: Frame::Waiting(handle), .. }
-            | State::Responding { handle, .. } => Some(handle),
+            State::Idle => None,
+            State::Responding { handle, .. } => Some(handle),
+            State::Requesting { frame, .. } | State::Offering { frame, .. } => match frame {
+                Frame::Waiting(handle) => Some(handle),
+                Frame::Delivered => None,
+            },
         }
     }
 }
@@ -205,13 +228,16 @@ impl Transactions {
         let mut slots = Vec::new();
         for peer in self.peers.values() {
             let cells = match &peer.state {
-                State::Requesting { command: Command::Add { cells, .. }, .. }
-                | State::Responding { commit: Commit::Add { cells, .. }, .. } => cells,
-                State::Requesting { command: Command::Relocate { candidates, .. }, .. } => {
-                    candidates
+                State::Requesting { command, .. } | State::Offering { offer: command, .. } => {
+                    match command {
+                        Command::Add { cells, .. } => cells,
+                        Command::Relocate { candidates, .. } => candidates,
+                        _ => continue,
+                    }
                 }
+                State::Responding { commit: Commit::Add { cells, .. }, .. } => cells,
                 State::Responding { commit: Commit::Relocate { to, .. }, .. } => to,
-                _ => continue,
+                State::Responding { .. } | State::Idle => continue,
             };
             slots.extend(cells.iter().map(|c| c.slot));
         }

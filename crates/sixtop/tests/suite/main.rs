@@ -2,4 +2,5 @@
 
 mod conformance;
 mod negotiation;
+mod three_steps;
 mod unnamed_children;
