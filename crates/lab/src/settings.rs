@@ -244,6 +244,7 @@ fn tsch_mac(tsch: &Tsch) -> lowmesh_mac::config::Config {
         guard: Duration::from_micros(tsch.guard_us.into()),
         queue_frames_max: tsch.queue_frames.into(),
         queue_per_neighbour: tsch.queue_per_neighbour.into(),
+        nack_full: tsch.nack_full,
         burst_frames_max: tsch.burst_frames,
         retries_max: tsch.retries,
         be_min: tsch.be_min,

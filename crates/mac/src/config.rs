@@ -20,6 +20,8 @@ pub struct Config {
     pub queue_frames_max: usize,
     /// Of them for one neighbour or for broadcast; the time source may have three quarters of all.
     pub queue_per_neighbour: usize,
+    /// Does a node whose queue is full refuse data by a negative acknowledgement?
+    pub nack_full: bool,
     /// Copies after the first.
     pub retries_max: u8,
     /// Frames in a row that one cell may start; 0 or 1 for no bursts.
@@ -49,6 +51,7 @@ impl Default for Config {
             guard: params::RX_WAIT / 2,
             queue_frames_max: params::QUEUE_FRAMES_MAX,
             queue_per_neighbour: params::QUEUE_PER_NEIGHBOUR,
+            nack_full: params::NACK_FULL,
             retries_max: params::RETRIES_MAX,
             burst_frames_max: params::BURST_FRAMES_MAX,
             be_min: params::BE_MIN,

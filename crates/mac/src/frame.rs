@@ -100,8 +100,9 @@ pub fn beacon(pan: PanId, source: Eui64, sequence: u8, tsch: &TschBeacon) -> Vec
     octets
 }
 
-/// An enhanced acknowledgement with a time correction: the sender is to send so many microseconds later.
-pub fn ack(destination: Eui64, sequence: u8, micros: i32) -> Vec<u8> {
+/// An enhanced acknowledgement with a time correction: the sender is to send so many microseconds later. With `nack` it says
+/// that the frame came and is not accepted.
+pub fn ack(destination: Eui64, sequence: u8, micros: i32, nack: bool) -> Vec<u8> {
     let header = Header {
         frame_type: FrameType::Ack,
         version: Version::V2015,
@@ -119,7 +120,7 @@ pub fn ack(destination: Eui64, sequence: u8, micros: i32) -> Vec<u8> {
     let mut octets = Vec::with_capacity(16);
     header.emit(&mut octets);
     let micros = micros.clamp(-2048, 2047) as i16;
-    ie::emit_time_correction(TimeCorrection { micros, nack: false }, &mut octets);
+    ie::emit_time_correction(TimeCorrection { micros, nack }, &mut octets);
     octets
 }
 
@@ -206,9 +207,12 @@ mod tests {
 
     #[test]
     fn an_acknowledgement_carries_the_correction() {
-        let octets = ack(NodeId(3).eui64(), 77, -300);
-        let frame = Frame::parse(&octets).expect("own frame");
-        assert_eq!(frame.header.sequence, Some(77));
-        assert_eq!(frame.header_ies.time_correction().map(|c| c.micros), Some(-300));
+        for nack in [false, true] {
+            let octets = ack(NodeId(3).eui64(), 77, -300, nack);
+            let frame = Frame::parse(&octets).expect("own frame");
+            assert_eq!(frame.header.sequence, Some(77));
+            let correction = frame.header_ies.time_correction().map(|c| (c.micros, c.nack));
+            assert_eq!(correction, Some((-300, nack)));
+        }
     }
 }

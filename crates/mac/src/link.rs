@@ -48,6 +48,12 @@ impl LinkTable {
         link.rssi = Dbm(link.rssi.0 + (rssi.0 - link.rssi.0) / 8.0);
     }
 
+    /// What [`Self::is_duplicate`] would say, without remembering the number.
+    pub fn has_sequence(&self, now: Instant, peer: Eui64, sequence: u8, window: Duration) -> bool {
+        let last = self.get(peer).and_then(|link| link.sequence);
+        last.is_some_and(|(s, when)| s == sequence && now.since(when) < window)
+    }
+
     /// True when the last frame from `peer` had this sequence number too, less than `window` ago: a retry
     /// whose acknowledgement was lost (IEEE 802.15.4-2015 s6.7.2). Remembers the number.
     pub fn is_duplicate(

@@ -33,6 +33,17 @@ pub struct QueuedFrame {
     pub is_advertisement: bool,
     /// Copies sent so far.
     pub transmissions: u8,
+    /// Of these, the ones that arrived and that the neighbour refused by a negative acknowledgement.
+    pub refusals: u8,
+}
+
+impl QueuedFrame {
+    /// Tries that say something of the link: all but those that arrived and were refused, which would make it look worse,
+    /// and one for the end of the frame if the last was one of these.
+    pub const fn tries(&self) -> u8 {
+        let tries = self.transmissions.saturating_sub(self.refusals);
+        if tries == 0 { 1 } else { tries }
+    }
 }
 
 /// Backoff in shared cells: IEEE 802.15.4-2015 s6.2.5.3.
@@ -278,7 +289,16 @@ mod tests {
     fn frame(destination: Option<Eui64>, handle: u64, priority: Priority) -> QueuedFrame {
         let (octets, handle) = (Vec::new(), Handle(handle));
         let is_advertisement = false;
-        QueuedFrame { octets, destination, handle, priority, is_advertisement, transmissions: 0 }
+        let (transmissions, refusals) = (0, 0);
+        QueuedFrame {
+            octets,
+            destination,
+            handle,
+            priority,
+            is_advertisement,
+            transmissions,
+            refusals,
+        }
     }
     const PEER: Option<Eui64> = Some(NodeId(1).eui64());
 

@@ -32,6 +32,9 @@ section! {
         queue_frames: u16 = 16, Within(1, 1024);
         /// Maximum number of these frames for one neighbour, and for broadcast; for the time source it is three quarters of `queue_frames`.
         queue_per_neighbour: u16 = params::QUEUE_PER_NEIGHBOUR as u16, Within(1, 1024);
+        /// Whether a node with a full queue refuses data by a negative acknowledgement (IEEE 802.15.4-2015 s7.4.2.7), so that
+        /// the sender tries again; if not, the frame is acknowledged and dropped.
+        nack_full: bool = params::NACK_FULL, Any;
         /// Retries of a unicast frame after the first attempt.
         retries: u8 = 7, Within(0, 15);
         /// Maximum number of frames to one neighbour in consecutive slots, starting in one cell (IEEE 802.15.4-2015

@@ -143,6 +143,7 @@ impl Csma {
             priority,
             is_advertisement,
             transmissions: 0,
+            refusals: 0,
         };
         let is_busy = self.transmitter.frame().is_some();
         self.waiting.insert(now, frame, is_busy);

@@ -100,6 +100,7 @@ mod tests {
                     priority,
                     is_advertisement,
                     transmissions: 0,
+                    refusals: 0,
                 };
                 queue.insert(frame);
             }

@@ -172,6 +172,7 @@ mod tests {
                 priority,
                 is_advertisement,
                 transmissions: 0,
+                refusals: 0,
             };
             queues.push(frame, 16).expect("there is room");
         }

@@ -149,7 +149,8 @@ impl Tsch {
     /// A frame was received in the slot that started at `slot_start`. Returns the acknowledgement to send.
     pub fn receive(&mut self, slot_start: Instant, heard: Reception<'_>) -> Option<Vec<u8>> {
         let before = self.outlook();
-        let ack = receive::on_frame(slot_start, heard, &mut self.membership, &mut self.shared);
+        let (membership, shared) = (&mut self.membership, &mut self.shared);
+        let ack = receive::on_frame(slot_start, heard, &self.sender, membership, shared);
         // A search that starts later finds no earlier slot, so a slot that is not over stays the next one.
         let ahead = self.next_transmission.is_none_or(|asn| asn >= self.shared.next_slot);
         if ahead && self.outlook() == before {

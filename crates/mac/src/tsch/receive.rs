@@ -10,6 +10,7 @@ use super::burst::Burst;
 use super::cell::CellId;
 use super::event::{Output, Reception};
 use super::membership::Membership;
+use super::send::Sender;
 use super::shared::Shared;
 use crate::frame;
 use crate::params::{DUPLICATE_WINDOW, RX_WAIT};
@@ -27,6 +28,7 @@ pub(super) fn listens(asn: Asn, shared: &Shared) -> Option<Channel> {
 pub(super) fn on_frame(
     slot_start: Instant,
     heard: Reception<'_>,
+    sender: &Sender,
     membership: &mut Membership,
     shared: &mut Shared,
 ) -> Option<Vec<u8>> {
@@ -43,7 +45,7 @@ pub(super) fn on_frame(
         return None;
     }
     if !is_scanning {
-        return on_neighbour(slot_start, source, &frame, heard, membership, shared);
+        return on_neighbour(slot_start, (source, &frame), heard, sender, membership, shared);
     }
     if frame.header.frame_type == FrameType::Beacon
         && let Ok(Some(beacon)) = frame.payload_ies.tsch()
@@ -59,9 +61,9 @@ pub(super) fn on_frame(
 /// A frame of a neighbour came while the node is in a network.
 fn on_neighbour(
     slot_start: Instant,
-    source: Eui64,
-    frame: &Frame<'_>,
+    (source, frame): (Eui64, &Frame<'_>),
     heard: Reception<'_>,
+    sender: &Sender,
     membership: &mut Membership,
     shared: &mut Shared,
 ) -> Option<Vec<u8>> {
@@ -82,6 +84,15 @@ fn on_neighbour(
         return None;
     }
     let sequence = frame.header.sequence?;
+    // A frame that is refused comes again with this number: it must not look like a copy then.
+    let is_refused = !broadcast
+        && frame.header.ack_request
+        && is_passed_on(frame)
+        && sender.refuses(source, membership, &shared.config)
+        && !shared.links.has_sequence(slot_start, source, sequence, DUPLICATE_WINDOW);
+    if is_refused {
+        return Some(acknowledge(source, sequence, heard, true, shared));
+    }
     let mut is_duplicate = || {
         let links = &mut shared.links;
         links.is_duplicate(slot_start, source, sequence, heard.rssi, DUPLICATE_WINDOW)
@@ -98,9 +109,24 @@ fn on_neighbour(
     {
         stay_on(asn, channel, cell, shared);
     }
-    let ack = frame::ack(source, sequence, -heard.late_micros);
+    Some(acknowledge(source, sequence, heard, false, shared))
+}
+
+fn acknowledge(
+    source: Eui64,
+    sequence: u8,
+    heard: Reception<'_>,
+    nack: bool,
+    shared: &mut Shared,
+) -> Vec<u8> {
+    let ack = frame::ack(source, sequence, -heard.late_micros, nack);
     shared.time.acknowledged(ack.len());
-    Some(ack)
+    ack
+}
+
+/// True of a frame that may have to wait in a queue of this node: not of keepalives and 6P.
+fn is_passed_on(frame: &Frame<'_>) -> bool {
+    !frame.payload.is_empty() && frame.payload_ies.sixtop().is_none()
 }
 
 /// The cell of a frame in slot `asn`; the use of the cell that a burst began in is counted already.

@@ -18,6 +18,17 @@ use crate::frame::{self, Content, PAYLOAD_OCTETS_MAX};
 use crate::params::QUEUE_TIME_SOURCE_QUARTERS;
 use crate::queue::{NeighbourQueue, Priority, QueuedFrame, Queues};
 
+/// What came back for a frame to one neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    /// Nothing that fits.
+    Missing,
+    /// The neighbour has the frame.
+    Taken,
+    /// The neighbour heard the frame, and does not accept it now.
+    Refused,
+}
+
 /// The queues of a node, and the frame in the air.
 #[derive(Debug)]
 pub(super) struct Sender {
@@ -41,6 +52,17 @@ impl Sender {
     pub fn situation<'a>(&'a self, beacons: &Beacons, shared: &'a Shared) -> Situation<'a> {
         let (schedule, queues) = (&shared.schedule, &self.queues);
         Situation { schedule, queues, beacon_due: beacons.due, spacing: beacons.spacing }
+    }
+
+    /// True when there is no room for a frame that `source` sends to be passed on: none at all, or none to the time source,
+    /// where frames of other neighbours go as a rule. Most of what comes to a coordinator is for itself.
+    pub fn refuses(&self, source: Eui64, membership: &Membership, config: &Config) -> bool {
+        let Some(upward) = membership.time_source().filter(|_| config.nack_full) else {
+            return false;
+        };
+        let waiting = self.queues.get(Some(upward)).map_or(0, NeighbourQueue::len);
+        self.queues.held() >= config.queue_frames_max
+            || source != upward && waiting >= share(config, Some(upward), membership)
     }
 
     /// Puts a frame in its queue, or drops it.
@@ -79,6 +101,7 @@ impl Sender {
             priority,
             is_advertisement,
             transmissions: 0,
+            refusals: 0,
         };
         if let Some(reason) = refusal {
             shared.drop_frame(&queued, reason);
@@ -234,43 +257,54 @@ impl Sender {
         let heard = ack.map(|a| a.octets.len()).or(self.lost_ack.take());
         shared.time.waited_for_ack(heard);
         let is_shared = sent.choice.shared;
-        if ack.is_some_and(|ack| self.accept_ack(slot_start, peer, ack, membership, shared)) {
-            if sent.follows == 0 {
-                shared.schedule.note_use(sent.choice.cell, |u| u.acked += 1);
+        let answer = ack.map_or(Answer::Missing, |ack| {
+            self.read_ack(slot_start, peer, ack, membership, shared)
+        });
+        if answer != Answer::Missing && sent.follows == 0 {
+            // A frame that is refused has come through its cell too.
+            shared.schedule.note_use(sent.choice.cell, |u| u.acked += 1);
+        }
+        match answer {
+            Answer::Taken => {
+                shared.burst = Burst::after(shared.asn(slot_start), sent);
+                self.finish_acked(peer, is_shared, shared);
             }
-            shared.burst = Burst::after(shared.asn(slot_start), sent);
-            self.finish_acked(peer, is_shared, shared);
-        } else {
-            self.finish_unacked(peer, is_shared, shared);
+            Answer::Refused => {
+                if let Some(frame) = self.queues.get_mut(Some(peer)).and_then(|q| q.front_mut()) {
+                    frame.refusals += 1;
+                }
+                self.finish_unacked(peer, is_shared, DropReason::QueueFull, shared);
+            }
+            Answer::Missing => self.finish_unacked(peer, is_shared, DropReason::NoAck, shared),
         }
     }
 
-    /// True when this is the acknowledgement of the frame in front of `peer`'s queue.
-    fn accept_ack(
+    /// What `ack` says of the frame in front of `peer`'s queue.
+    fn read_ack(
         &self,
         now: Instant,
         peer: Eui64,
         ack: Reception<'_>,
         membership: &mut Membership,
         shared: &mut Shared,
-    ) -> bool {
-        let Ok(frame) = Frame::parse(ack.octets) else { return false };
+    ) -> Answer {
+        let Ok(frame) = Frame::parse(ack.octets) else { return Answer::Missing };
         // The sequence number is the third octet of the frames that this MAC makes.
         let sequence = self.front(peer).and_then(|f| f.octets.get(2).copied());
         let fits = frame.header.frame_type == FrameType::Ack
             && frame.header.sequence == sequence
             && frame.header.destination == Some(Address::Extended(shared.me));
         if !fits {
-            return false;
+            return Answer::Missing;
         }
         shared.links.note_heard(now, peer, ack.rssi);
-        if membership.time_source() == Some(peer)
-            && let Some(correction) = frame.header_ies.time_correction()
-        {
+        let Some(correction) = frame.header_ies.time_correction() else { return Answer::Taken };
+        if membership.time_source() == Some(peer) {
             // It moves this node's slots: to send later is to set the clock back.
             membership.correct_clock(now, -i32::from(correction.micros), shared);
         }
-        true
+        // IEEE 802.15.4-2015 s7.4.2.7: bit 15 says that the frame came and was not accepted.
+        if correction.nack { Answer::Refused } else { Answer::Taken }
     }
 
     /// As in Contiki-NG (tsch-queue.c), success in a dedicated cell says nothing about the shared ones: it ends the
@@ -282,13 +316,20 @@ impl Sender {
             queue.backoff.reset(be_min);
         }
         let (handle, transmissions) = (frame.handle, frame.transmissions);
-        shared.note_link(peer, transmissions, true);
+        shared.note_link(peer, frame.tries(), true);
         shared.outbox.push(Output::Sent { handle, destination: Some(peer), transmissions });
         self.note_if_empty(peer, shared);
     }
 
-    /// The backoff outlives a frame that is given up: the cell is as busy for the next one.
-    fn finish_unacked(&mut self, peer: Eui64, is_shared: bool, shared: &mut Shared) {
+    /// The backoff outlives a frame that is given up: the cell is as busy for the next one. `reason` is what became of the
+    /// last try.
+    fn finish_unacked(
+        &mut self,
+        peer: Eui64,
+        is_shared: bool,
+        reason: DropReason,
+        shared: &mut Shared,
+    ) {
         if is_shared {
             self.back_off(peer, shared);
         }
@@ -297,8 +338,9 @@ impl Sender {
             return;
         }
         if let Some(frame) = self.queues.pop(Some(peer)) {
-            shared.note_link(peer, frame.transmissions, false);
-            shared.drop_frame(&frame, DropReason::NoAck);
+            // A neighbour that refuses the last try is there.
+            shared.note_link(peer, frame.tries(), reason != DropReason::NoAck);
+            shared.drop_frame(&frame, reason);
         }
         self.note_if_empty(peer, shared);
     }

@@ -11,6 +11,8 @@ use crate::frame::{self, Content, airtime};
 use crate::params::{ACK_WAIT, RX_WAIT, TURNAROUND, TX_OFFSET};
 use crate::queue::Priority;
 
+mod negative;
+
 const A: Eui64 = NodeId(0).eui64();
 const B: Eui64 = NodeId(1).eui64();
 
@@ -440,7 +442,7 @@ fn a_lost_frame_keeps_the_radio_on_as_long_as_a_received_one() {
     // An answer takes a turn of the radio and its own time.
     let (received, answer, _) = receiving(false);
     assert_eq!(received, lost + TURNAROUND);
-    assert_eq!(answer, airtime(frame::ack(B, 1, 0).len()));
+    assert_eq!(answer, airtime(frame::ack(B, 1, 0, false).len()));
 }
 
 #[test]
