@@ -160,7 +160,7 @@ fn mac(toml: &mut String, draw: &mut Draw) -> &'static str {
     // Writing to a String cannot fail.
     _ = write!(toml, "\n[mac]\nkind = \"{kind}\"\nqueue_frames = {frames}\n");
     if kind == "tsch" {
-        let schedule = draw.of(&["minimal", "msf", "b-msf", "alice", "orchestra"]);
+        let schedule = draw.of(&["minimal", "msf", "msf/backlog", "b-msf", "alice", "orchestra"]);
         let hopping = draw.of(&["16_16", "4_4"]);
         // ALICE must know a node's children, which only storing mode tells.
         mode = if (schedule, mode) == ("alice", "non-storing") { "storing" } else { mode };

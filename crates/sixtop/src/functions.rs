@@ -244,7 +244,7 @@ impl Algorithm for dyn SchedulingFunction {
     const NOUN: &'static str = "scheduling function";
     const KEY: &'static str = "schedule.function";
     const BUILTIN: &'static [&'static Row<Self>] =
-        &[&msf::B_MSF, &msf::MSF, &minimal::ROW, &alice::ROW, &orchestra::ROW];
+        &[&msf::B_MSF, &msf::MSF, &msf::BACKLOG, &minimal::ROW, &alice::ROW, &orchestra::ROW];
     type Make = MakeFunction;
     fn conformance(row: &'static Row<Self>) -> Result<(), Breach> {
         conformance::check(row)

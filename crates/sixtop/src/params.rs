@@ -47,7 +47,7 @@ pub const SLOTS_MAX: u16 = u16::MAX;
 /// Slots in the slotframe of the minimal schedule: RFC 8180 s4.1 leaves it to the beacons; 101 is 6TiSCH's custom. 1 or more.
 pub const MINIMAL_SLOTFRAME_LENGTH: u16 = 101;
 
-/// What MSF and B-MSF have in common; the two differ in their values only.
+/// What MSF and its two variants have in common; they differ in their values only.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MsfParams {
     /// The name by which a scenario chooses the function.
@@ -66,12 +66,13 @@ pub struct MsfParams {
     pub cells_used_high: u64,
     /// LIM_NUMCELLSUSED_LOW: RFC 9033 s14, 25 of 100; Righetti 2023 table 1, 12 of 48.
     pub cells_used_low: u64,
-    /// LIM_NUMCELLSUSED_HIGH while the AutoRxCell is the only Rx cell: ours, a quarter of `cells_elapsed_max`. Senders back
-    /// off in this shared cell after each loss, so it saturates well below three quarters.
+    /// LIM_NUMCELLSUSED_HIGH while the AutoRxCell is the only Rx cell: RFC 9033 s5.1 has no other limit there. In
+    /// `msf/backlog` a quarter of `cells_elapsed_max`: senders back off in this shared cell after each loss, so it saturates
+    /// well below three quarters.
     pub shared_used_high: u64,
-    /// Frames sent to a neighbour before the share of them that was acknowledged says something of the link:
-    /// ours, 16.
-    pub judged_after: u64,
+    /// Frames sent to a neighbour before the share of them that was acknowledged lowers the upper limit of Rx cells, because
+    /// a receiver does not count what is lost: ours, 16; `None` for never, as in RFC 9033.
+    pub judged_after: Option<u64>,
     /// Does a node keep cells towards its children too (B-MSF, Righetti 2023 algorithm 1 lines 6-12)?
     pub downward: bool,
     /// Does a node ask its parent for cells to receive in (RFC 9033 s5.1)?
@@ -80,6 +81,10 @@ pub struct MsfParams {
     /// request one more Tx cell to it: ours, 4; 0 for never. RFC 9033 s5.1 counts used cells only, and only the child
     /// requests cells for downward traffic.
     pub backlog_slotframes: u16,
+    /// How long a cell stays that a rule of ours added, at first and at most: ours, 1 h and 8 h. The time doubles with
+    /// each release after which the cell was missing. Without it s5.1 releases what a backlog has added, and frames wait
+    /// again.
+    pub hold: (Duration, Duration),
     /// Cells in a candidate list: RFC 9033 s8 recommends 5 (CELL_LIST_SIZE); 1 to [`LIST_CELLS_MAX`].
     pub cell_list: usize,
     /// Most cells to one neighbour in one direction: a bound of ours, below the slotframe's length.
@@ -119,11 +124,12 @@ impl MsfParams {
         cells_elapsed_max: 100,
         cells_used_high: 75,
         cells_used_low: 25,
-        shared_used_high: 25,
-        judged_after: 16,
+        shared_used_high: 75,
+        judged_after: None,
         downward: false,
         receive_cells: true,
-        backlog_slotframes: 4,
+        backlog_slotframes: 0,
+        hold: (Duration::ZERO, Duration::ZERO),
         cell_list: 5,
         cells_per_peer_max: 40,
         sent_max: 256,
@@ -138,6 +144,16 @@ impl MsfParams {
         deaf_after: 16,
     };
 
+    /// MSF with rules of ours for what s5.1 does not see: frames that wait, and a full AutoRxCell.
+    pub const BACKLOG: Self = Self {
+        name: "msf/backlog",
+        shared_used_high: 25,
+        judged_after: Some(16),
+        backlog_slotframes: 4,
+        hold: (Duration::from_secs(3600), Duration::from_secs(28_800)),
+        ..Self::MSF
+    };
+
     /// B-MSF: Righetti et al. 2023, algorithm 1 and table 1 (L0, L1, L2 = 101, 31, 29).
     pub const BMSF: Self = Self {
         name: "b-msf",
@@ -147,10 +163,9 @@ impl MsfParams {
         cells_elapsed_max: 48,
         cells_used_high: 36,
         cells_used_low: 12,
-        shared_used_high: 12,
+        shared_used_high: 36,
         downward: true,
         receive_cells: false,
-        backlog_slotframes: 0,
         cells_per_peer_max: 12,
         ..Self::MSF
     };

@@ -69,7 +69,7 @@ impl Default for Config {
             addressing: Addressing::default(),
             link: LinkLayer::Tsch,
             mac: lowmesh_mac::config::Config::default(),
-            scheduling: Choice::from(&msf::MSF),
+            scheduling: Choice::from(&msf::BACKLOG),
             lowpan: lowmesh_lowpan::Config::default(),
             root_reassembly_buffers: None,
             prefix: lowmesh_ipv6::params::PREFIX,

@@ -34,6 +34,7 @@ const QUANTITIES: [Quantity; 3] = [
         keys: &[
             ("minimal", "slotframe_length"),
             ("msf", "negotiated_length"),
+            ("msf/backlog", "negotiated_length"),
             ("b-msf", "negotiated_length"),
             ("alice", "unicast_length"),
             ("orchestra", "unicast_length"),
@@ -44,6 +45,7 @@ const QUANTITIES: [Quantity; 3] = [
         words: "slots from one cell for broadcast to the next",
         keys: &[
             ("msf", "minimal_length"),
+            ("msf/backlog", "minimal_length"),
             ("b-msf", "minimal_length"),
             ("alice", "broadcast_length"),
             ("orchestra", "common_length"),
@@ -52,7 +54,7 @@ const QUANTITIES: [Quantity; 3] = [
     Quantity {
         choice: "schedule.function",
         words: "cells that pass before their use is judged",
-        keys: &[("msf", "max_num_cells"), ("b-msf", "max_nec")],
+        keys: &[("msf", "max_num_cells"), ("msf/backlog", "max_num_cells"), ("b-msf", "max_nec")],
     },
 ];
 

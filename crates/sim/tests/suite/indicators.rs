@@ -21,7 +21,7 @@ fn scenarios() -> [(&'static str, Config); 3] {
     busy.traffic.period = Duration::from_secs(2);
 
     let mut fragments = line(4);
-    let [_, _, _, _, (_, orchestra)] = functions();
+    let [.., (_, orchestra)] = functions();
     fragments.node.scheduling = orchestra;
     fragments.node.rpl = fragments.node.rpl.with_mode(Mode::NonStoring);
     fragments.node.mac.eb_period = Duration::from_secs(4);

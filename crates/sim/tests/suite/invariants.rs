@@ -184,7 +184,7 @@ fn disagreements(mesh: &Mesh) -> BTreeSet<(u16, u16)> {
 #[test]
 fn both_ends_of_a_link_agree_on_its_negotiated_cells() {
     let functions = functions();
-    for (name, scheduling) in functions.iter().filter(|(name, _)| name.ends_with("msf")) {
+    for (name, scheduling) in functions.iter().filter(|(name, _)| name.contains("msf")) {
         for seed in 1..=5 {
             let mut config = quick(line(4));
             config.node.scheduling = scheduling.clone();

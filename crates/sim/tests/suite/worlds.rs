@@ -116,8 +116,8 @@ pub fn mesh(config: Config, seed: u64) -> Mesh {
 }
 
 /// Every scheduling function, by name.
-pub fn functions() -> [(&'static str, Choice<dyn SchedulingFunction>); 5] {
-    ["minimal", "msf", "b-msf", "alice", "orchestra"]
+pub fn functions() -> [(&'static str, Choice<dyn SchedulingFunction>); 6] {
+    ["minimal", "msf", "msf/backlog", "b-msf", "alice", "orchestra"]
         .map(|name| (name, Registry::builtin().choose(name).expect("a built-in function")))
 }
 
@@ -151,7 +151,7 @@ pub fn random(number: u64) -> Config {
     let mode = pick(&mut rng, &[Mode::Storing, Mode::NonStoring]);
     let objective = pick(&mut rng, &["of0", "mrhof", "mrhof/classic"]);
     let objective = Registry::builtin().choose(objective).expect("a built-in function");
-    config.node.scheduling = functions()[rng.below(5) as usize].1.clone();
+    config.node.scheduling = functions()[rng.below(6) as usize].1.clone();
     config.node.rpl = config.node.rpl.with_mode(mode).with_objective(objective);
     config.node.rpl.dao_ack = rng.chance(0.5);
     config.node.mac.queue_frames_max = pick(&mut rng, &[4, 8, 16]);

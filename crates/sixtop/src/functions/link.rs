@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use lowmesh_mac::tsch::cell::{Cell, CellId, CellOptions};
 use lowmesh_mac::tsch::schedule::Schedule;
-use lowmesh_units::{Eui64, Instant};
+use lowmesh_units::{Duration, Eui64, Instant};
 use lowmesh_wire::sixp::Cell as Place;
 
 use super::Context;
@@ -69,18 +69,54 @@ struct Window {
     due: Instant,
 }
 
+/// How long cells stay that a rule beyond RFC 9033 added. The counters of s5.1 see how many frames came, but not how long
+/// they waited: alone they would release such a cell, miss it, and add it again, forever.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Hold {
+    until: Instant,
+    /// How long the next one lasts; zero before the first.
+    span: Duration,
+    /// A cell was released since the last one was added.
+    released: bool,
+}
+
+impl Hold {
+    /// A rule adds a cell. If one was released before, that was too early.
+    pub fn extend(&mut self, now: Instant, (first, longest): (Duration, Duration)) {
+        if core::mem::take(&mut self.released) {
+            self.span = (self.span * 2).min(longest);
+        }
+        self.span = self.span.max(first);
+        self.until = now + self.span;
+    }
+    /// Whether a cell may be released; if so, it is. A release that was not missed for a whole hold was right: from then
+    /// on holds are short again.
+    fn release(&mut self, now: Instant, (first, _): (Duration, Duration)) -> bool {
+        if now < self.until {
+            return false;
+        }
+        if core::mem::replace(&mut self.released, true) {
+            self.span = first;
+        }
+        self.until = now + self.span;
+        true
+    }
+}
+
 /// The cells to or from a neighbour.
 #[derive(Clone, Debug)]
 pub(super) struct CellDirection {
     options: CellOptions,
     /// How many there should be; `None` when that is the neighbour's business.
     pub wanted: Option<u16>,
+    /// Until when none is released.
+    pub hold: Hold,
     window: Option<Window>,
 }
 
 impl CellDirection {
-    const fn new(options: CellOptions) -> Self {
-        Self { options, wanted: None, window: None }
+    fn new(options: CellOptions) -> Self {
+        Self { options, wanted: None, hold: Hold::default(), window: None }
     }
     /// How many there are.
     pub fn have(&self, schedule: &Schedule, peer: Eui64) -> u16 {
@@ -151,8 +187,8 @@ impl CellDirection {
             sent += u64::from(cell.used.sent);
             acked += u64::from(cell.used.acked);
         }
-        let heard_percent =
-            if sent < params.judged_after { 100 } else { (acked * 10_000 / sent).isqrt() };
+        let is_judged = params.judged_after.is_some_and(|least| sent >= least);
+        let heard_percent = if is_judged { (acked * 10_000 / sent).isqrt() } else { 100 };
         high * heard_percent / 100
     }
     /// RFC 9033 s5.1 step 2: wants one more or one less when the window is over.
@@ -173,9 +209,13 @@ impl CellDirection {
         let used = self.used(context.schedule, peer, auto).saturating_sub(window.used_before);
         let have = self.have(context.schedule, peer);
         // What was wanted but not granted meanwhile is decided again.
+        let is_idle = used < params.cells_used_low && have > self.least();
         self.wanted = Some(if used > self.high(context.schedule, peer, params, have) {
+            if used <= params.cells_used_high {
+                self.hold.extend(context.now, params.hold);
+            }
             wanted.max(have + 1).min(params.cells_per_peer_max.max(have))
-        } else if used < params.cells_used_low && have > self.least() {
+        } else if is_idle && self.hold.release(context.now, params.hold) {
             have - 1
         } else {
             have.max(self.least())
@@ -266,9 +306,12 @@ impl Link {
         }
     }
     /// Wants the cells to listen in that the peer asked for: it knows what waits at its end.
-    pub fn accept(&mut self, schedule: &Schedule, peer: Eui64) {
-        let have = self.rx.have(schedule, peer);
-        self.rx.wanted = self.rx.wanted.map(|wanted| wanted.max(have));
+    pub fn accept(&mut self, context: &Context<'_>, peer: Eui64, params: &MsfParams) {
+        let have = self.rx.have(context.schedule, peer);
+        if self.rx.wanted.is_some_and(|wanted| wanted < have) {
+            self.rx.wanted = Some(have);
+            self.rx.hold.extend(context.now, params.hold);
+        }
     }
     /// What to ask of it next.
     pub fn next_ask(&self, schedule: &Schedule, peer: Eui64, params: &MsfParams) -> Option<Ask> {
@@ -359,6 +402,27 @@ mod tests {
     use super::*;
     use lowmesh_mac::tsch::cell::{CellKind, CellSpec, Placement};
     use lowmesh_units::{Asn, NodeId};
+
+    #[test]
+    fn a_hold_doubles_with_each_early_release_up_to_its_bound_and_starts_again_after_a_right_one() {
+        let bounds = (Duration::from_secs(10), Duration::from_secs(40));
+        let mut hold = Hold::default();
+        assert!(hold.release(Instant::from_secs(1), bounds), "nothing was added yet");
+        let mut now = 100;
+        for expected in [10, 20, 40, 40] {
+            hold.extend(Instant::from_secs(now), bounds);
+            // A second backlog before the release begins the same hold again.
+            hold.extend(Instant::from_secs(now + 1), bounds);
+            assert!(!hold.release(Instant::from_secs(now + expected), bounds), "{expected}");
+            assert!(hold.release(Instant::from_secs(now + expected + 1), bounds), "{expected}");
+            now += 100;
+        }
+        // Nothing is missed for a whole hold: the next ones are as short as the first.
+        assert!(!hold.release(Instant::from_secs(now - 20), bounds));
+        assert!(hold.release(Instant::from_secs(now), bounds));
+        assert!(!hold.release(Instant::from_secs(now + 9), bounds));
+        assert!(hold.release(Instant::from_secs(now + 10), bounds));
+    }
 
     #[test]
     fn a_neighbour_with_any_negotiated_cell_is_not_forgotten() {

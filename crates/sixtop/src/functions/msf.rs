@@ -1,4 +1,4 @@
-//! MSF (RFC 9033) and B-MSF (Righetti et al. 2023, algorithm 1).
+//! MSF (RFC 9033), `msf/backlog` (ours) and B-MSF (Righetti et al. 2023, algorithm 1).
 //!
 //! Three slotframes: the shared cell of RFC 8180, autonomous cells, negotiated cells. A node keeps at
 //! least one cell to send to its preferred parent, and one more or one less as they are used. B-MSF is the
@@ -6,9 +6,9 @@
 //! (line 10 of the algorithm prints `>` for `<`; counters restart when they are evaluated).
 //!
 //! RFC 9033 s5.1 has the child ask for cells from its parent, by what it receives. A child cannot see what does not come
-//! through, and a way down that is full is quiet at its end. So a parent asks for a cell to a child, once, each time
-//! that frames have waited for it for some slotframes without a break; when to give it back is the child's business, by
-//! the RFC's rule.
+//! through, and a way down that is full is quiet at its end. So in `msf/backlog` a parent asks for a cell to a child, once,
+//! each time that frames have waited for it for some slotframes without a break; when to give it back is the child's
+//! business, by the RFC's rule after a hold.
 //!
 //! Where routing names no children ([`Children::Unknown`]), a neighbour that has cells to send to this node is taken for
 //! a child: RFC 9033 s4.6 gives each node one such cell to its parent as soon as it has chosen it, and s5.2 removes it
@@ -26,7 +26,7 @@ use lowmesh_units::{Duration, Eui64, Instant};
 use lowmesh_wire::sixp::ReturnCode;
 
 use super::autonomous::autonomous_place;
-use super::link::{AutoRx, Leave, Link, Quality, Role, SEND};
+use super::link::{AutoRx, Hold, Leave, Link, Quality, Role, SEND};
 use super::{Action, Children, Context, Event, SchedulingFunction, minimal};
 use crate::negotiation::{cells_with, has_cells, place_of};
 use crate::params::{
@@ -37,7 +37,7 @@ use crate::transaction::Outcome;
 
 mod rows;
 
-pub use rows::{B_MSF, MSF};
+pub use rows::{B_MSF, BACKLOG, MSF};
 
 /// Negotiated cells that follow the traffic.
 #[derive(Clone, Debug)]
@@ -131,11 +131,13 @@ impl Msf {
         }
         let (now, params) = (context.now, self.params);
         let (mut tx, mut rx) = (1, 0);
+        let mut holds = [Hold::default(); 2];
         if let Some(old) = old {
             let is_child = self.children.contains(&old);
             let link = self.link(now, old);
             tx = link.tx.wanted.unwrap_or(1).max(1);
             rx = link.rx.wanted.unwrap_or(0);
+            holds = [link.tx.hold, link.rx.hold];
             link.role = if is_child { Role::Child } else { Role::Guest };
             link.tx.wanted = (is_child && params.downward).then_some(1);
             link.rx.wanted = None;
@@ -152,6 +154,7 @@ impl Msf {
             // RFC 9033 s4.6: the first negotiated cell is asked for as soon as there is a parent.
             link.tx.wanted = Some(tx);
             link.rx.wanted = params.receive_cells.then_some(rx);
+            [link.tx.hold, link.rx.hold] = holds;
             self.cells_changed(context, new);
         }
     }
@@ -291,16 +294,17 @@ impl Msf {
     /// Wants one cell more to each neighbour with a backlog, and looks again when it has lasted as long once more.
     fn relieve(&mut self, context: &Context<'_>) {
         let Some(patience) = self.patience(context.slot) else { return };
-        let now = context.now;
+        let (now, params) = (context.now, self.params);
         let late: Vec<Eui64> =
             self.backlogs().filter(|(_, due)| *due <= now).map(|(peer, _)| peer).collect();
         for peer in late {
             self.waiting.insert(peer, now + patience);
-            let most = self.params.cells_per_peer_max;
+            let most = params.cells_per_peer_max;
             let link = self.link(now, peer);
             let have = link.tx.have(context.schedule, peer);
             if have < most && !link.asked {
                 link.tx.wanted = Some(have + 1);
+                link.tx.hold.extend(now, params.hold);
             }
         }
     }
@@ -458,7 +462,7 @@ impl SchedulingFunction for Msf {
             }
             Event::CellsChanged(peer) => {
                 if let Some(link) = self.links.get_mut(&peer) {
-                    link.accept(context.schedule, peer);
+                    link.accept(context, peer, &self.params);
                 }
                 self.cells_changed(context, peer);
             }

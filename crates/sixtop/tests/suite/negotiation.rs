@@ -75,69 +75,6 @@ fn msf_asks_for_receive_cells_when_the_parent_fills_the_auto_receive_cell() {
 }
 
 #[test]
-fn msf_asks_for_a_cell_to_a_child_once_frames_have_waited_for_it_for_four_slotframes() {
-    let mut net = network(2, "msf", 0.0, 22);
-    net.attach(1, None, 0);
-    net.run_for(MINUTE);
-    // Frames that come and go are no backlog.
-    for _ in 0..20 {
-        net.tell(0, Event::QueueBusy(eui(1)));
-        net.run_for(Duration::from_secs(3));
-        net.tell(0, Event::QueueEmpty(eui(1)));
-    }
-    assert_eq!(net.tx(0, 1), []);
-    net.tell(0, Event::QueueBusy(eui(1)));
-    net.run_for(Duration::from_secs(8));
-    assert_eq!(net.tx(0, 1).len(), 1, "4.04 s and a transaction");
-    net.run_for(Duration::from_secs(6));
-    assert!(net.tx(0, 1).len() > 1, "one cell was not enough");
-    net.tell(0, Event::QueueEmpty(eui(1)));
-    assert_eq!(net.disagreements(), []);
-    // Used as cells should be they stay, hardly used the child gives them back.
-    let many = net.tx(0, 1).len();
-    net.flow(0, 1, 0.5);
-    net.run_for(MINUTE * 10);
-    assert_eq!(net.tx(0, 1).len(), many);
-    net.flow(0, 1, 0.1);
-    net.run_for(MINUTE * 20);
-    assert_eq!(net.tx(0, 1), []);
-    assert_eq!(net.disagreements(), []);
-}
-
-#[test]
-fn msf_requests_one_more_cell_to_its_parent_for_each_four_slotframes_of_backlog() {
-    let mut net = network(2, "msf", 0.0, 24);
-    net.attach(1, None, 0);
-    net.run_for(MINUTE);
-    assert_eq!(net.tx(1, 0).len(), 1);
-    net.tell(1, Event::QueueBusy(eui(0)));
-    net.run_for(Duration::from_secs(20));
-    let relieved = net.tx(1, 0).len();
-    assert!((3..=5).contains(&relieved), "{relieved}");
-    net.tell(1, Event::QueueEmpty(eui(0)));
-    assert_eq!(net.disagreements(), []);
-    // Cells that are hardly used are given back by the counters of s5.1, down to the last.
-    net.flow(1, 0, 0.1);
-    net.run_for(MINUTE * 30);
-    assert_eq!(net.tx(1, 0).len(), 1);
-}
-
-#[test]
-fn a_backlog_is_nobodys_business_where_children_do_not_count_what_they_receive() {
-    let without = MsfParams { receive_cells: false, ..MsfParams::MSF };
-    let off = MsfParams { backlog_slotframes: 0, ..MsfParams::MSF };
-    for params in [without, off] {
-        let mut net = Net::new(2, 0.0, 23, || Box::new(Msf::new(params, Children::Known)));
-        net.attach(1, None, 0);
-        net.tell(0, Event::QueueBusy(eui(1)));
-        net.tell(1, Event::QueueBusy(eui(0)));
-        net.run_for(MINUTE * 5);
-        assert_eq!(net.tx(0, 1), []);
-        assert_eq!(net.tx(1, 0).len(), 1);
-    }
-}
-
-#[test]
 fn a_new_parent_gets_as_many_cells_and_the_old_one_keeps_none() {
     for function in ["msf", "b-msf"] {
         let mut net = network(3, function, 0.0, 4);

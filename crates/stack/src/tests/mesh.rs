@@ -39,7 +39,8 @@ pub struct Mesh {
 
 /// The node's settings for quick tests: many shared cells and beacons, so that joining takes seconds.
 pub fn config(mode: Mode) -> Config {
-    let scheduling = Choice::from(&msf::MSF).with("minimal_length", 11_u64).expect("within bounds");
+    let scheduling =
+        Choice::from(&msf::BACKLOG).with("minimal_length", 11_u64).expect("within bounds");
     // The tests name nodes by their addresses.
     let addressing = Addressing::Consecutive;
     let mut config = Config { addressing, scheduling, ..Config::default() };

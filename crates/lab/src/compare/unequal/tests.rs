@@ -48,7 +48,7 @@ fn one_key_with_a_default_of_each_function_is_found() {
 
 #[test]
 fn the_printed_flags_leave_no_difference() {
-    for functions in ["msf,alice", "b-msf,msf", "minimal,msf,b-msf,alice,orchestra"] {
+    for functions in ["msf,alice", "b-msf,msf", "minimal,msf,msf/backlog,b-msf,alice,orchestra"] {
         let sweep = format!("sweep.schedule.function={functions}");
         let bare = plan("", &[&sweep]);
         let points = bare.points.iter().map(|point| (&point.settings, &point.scenario));

@@ -1,4 +1,4 @@
-//! The rows of MSF and B-MSF: the same function with other numbers.
+//! The rows of MSF, its variant with rules about waiting frames, and B-MSF: the same function with other numbers.
 
 use alloc::boxed::Box;
 
@@ -73,38 +73,16 @@ pub static MSF: Row<dyn SchedulingFunction> = Row {
             wait_max,
             quarantine,
         ] = common(set);
-        let [minimal_length, autonomous_length, negotiated_length] = lengths(set);
+        let [minimal_length, autonomous_length, negotiated_length] = rfc_lengths(set);
+        let [max_num_cells, lim_high, lim_low, receive_cells] = rfc_limits(set);
         [
-            minimal_length.source("RFC 9033 s14: SLOTFRAME_LENGTH"),
-            autonomous_length.source(RFC),
-            negotiated_length.source(RFC),
-            watched("max_num_cells", set).source("RFC 9033 s14: MAX_NUM_CELLS"),
-            lim_high(set, "A cell is added if more than this share of `max_num_cells` is used")
-                .source("RFC 9033 s14: LIM_NUMCELLSUSED_HIGH"),
-            lim_low(set, "A cell is deleted if less than this share of `max_num_cells` is used")
-                .source("RFC 9033 s14: LIM_NUMCELLSUSED_LOW"),
-            percent(
-                "lim_auto_rx",
-                set.shared_used_high * 100 / set.cells_elapsed_max,
-                (1, 100),
-                "An Rx cell is added if the AutoRxCell is used in more than this share of `max_num_cells`",
-            )
-            .source("ours: RFC 9033 s5.1 uses `lim_high` here too"),
-            Parameter::whole(
-                "backlog_slotframes",
-                set.backlog_slotframes as u64,
-                0,
-                10_000,
-                "Number of consecutive slotframes with frames waiting for the parent or a child after which the node requests one more cell to it; 0 for never",
-            )
-            .unit("slotframes")
-            .source("ours: RFC 9033 s5.1 counts used cells only"),
-            Parameter::flag(
-                "receive_cells",
-                set.receive_cells,
-                "Whether a node requests Rx cells from its parent; if not, downward frames use shared cells, as Righetti et al. 2023 s II-B describe MSF",
-            )
-            .source("RFC 9033 s5.1"),
+            minimal_length,
+            autonomous_length,
+            negotiated_length,
+            max_num_cells,
+            lim_high,
+            lim_low,
+            receive_cells,
             cells_per_peer_max,
             max_num_tx,
             housekeeping,
@@ -117,11 +95,55 @@ pub static MSF: Row<dyn SchedulingFunction> = Row {
     make: |choice, children| Box::new(Msf::new(msf(choice), children)),
 };
 
+/// MSF that also counts how long frames wait.
+pub static BACKLOG: Row<dyn SchedulingFunction> = Row {
+    name: MsfParams::BACKLOG.name,
+    summary: "MSF that also adds cells while frames wait, and keeps them for a time",
+    section: SECTION,
+    parameters: &const {
+        let set = &MsfParams::BACKLOG;
+        let [
+            cells_per_peer_max,
+            max_num_tx,
+            housekeeping,
+            relocate_pdr,
+            wait_min,
+            wait_max,
+            quarantine,
+        ] = common(set);
+        let [minimal_length, autonomous_length, negotiated_length] = rfc_lengths(set);
+        let [max_num_cells, lim_high, lim_low, receive_cells] = rfc_limits(set);
+        let [lim_auto_rx, backlog_slotframes, hold, hold_max] = backlog_rules(set);
+        [
+            minimal_length,
+            autonomous_length,
+            negotiated_length,
+            max_num_cells,
+            lim_high,
+            lim_low,
+            lim_auto_rx,
+            backlog_slotframes,
+            hold,
+            hold_max,
+            receive_cells,
+            cells_per_peer_max,
+            max_num_tx,
+            housekeeping,
+            relocate_pdr,
+            wait_min,
+            wait_max,
+            quarantine,
+        ]
+    },
+    make: |choice, children| Box::new(Msf::new(backlog(choice), children)),
+};
+
 impl MsfParams {
-    /// The parameters of a chosen MSF or B-MSF; `None` for another function.
+    /// The parameters of a chosen MSF, `msf/backlog` or B-MSF; `None` for another function.
     pub fn of(choice: &Choice<dyn SchedulingFunction>) -> Option<Self> {
         match choice.row() {
             row if *row == MSF => Some(msf(choice)),
+            row if *row == BACKLOG => Some(backlog(choice)),
             row if *row == B_MSF => Some(b_msf(choice)),
             _ => None,
         }
@@ -131,10 +153,21 @@ impl MsfParams {
 fn msf(choice: &Choice<dyn SchedulingFunction>) -> MsfParams {
     let watched = choice.whole("max_num_cells");
     MsfParams {
-        shared_used_high: share(watched, choice, "lim_auto_rx"),
-        backlog_slotframes: choice.whole("backlog_slotframes"),
+        // RFC 9033 s5.1 has one limit for all cells.
+        shared_used_high: share(watched, choice, "lim_high"),
         receive_cells: choice.flag("receive_cells"),
         ..replaced(&MsfParams::MSF, choice, watched)
+    }
+}
+
+fn backlog(choice: &Choice<dyn SchedulingFunction>) -> MsfParams {
+    let watched = choice.whole("max_num_cells");
+    MsfParams {
+        shared_used_high: share(watched, choice, "lim_auto_rx"),
+        backlog_slotframes: choice.whole("backlog_slotframes"),
+        hold: (choice.time("hold"), choice.time("hold_max")),
+        receive_cells: choice.flag("receive_cells"),
+        ..replaced(&MsfParams::BACKLOG, choice, watched)
     }
 }
 
@@ -164,6 +197,67 @@ fn replaced(set: &MsfParams, choice: &Choice<dyn SchedulingFunction>, watched: u
 /// A threshold: so many percent of the cells watched.
 fn share(watched: u64, choice: &Choice<dyn SchedulingFunction>, key: &str) -> u64 {
     watched * choice.whole::<u64>(key) / 100
+}
+
+/// The parameters of the three slotframes with the RFC's values.
+const fn rfc_lengths(set: &MsfParams) -> [Parameter; 3] {
+    let [minimal_length, autonomous_length, negotiated_length] = lengths(set);
+    [
+        minimal_length.source("RFC 9033 s14: SLOTFRAME_LENGTH"),
+        autonomous_length.source(RFC),
+        negotiated_length.source(RFC),
+    ]
+}
+
+/// The parameters of RFC 9033 s5.1.
+const fn rfc_limits(set: &MsfParams) -> [Parameter; 4] {
+    [
+        watched("max_num_cells", set).source("RFC 9033 s14: MAX_NUM_CELLS"),
+        lim_high(set, "A cell is added if more than this share of `max_num_cells` is used")
+            .source("RFC 9033 s14: LIM_NUMCELLSUSED_HIGH"),
+        lim_low(set, "A cell is deleted if less than this share of `max_num_cells` is used")
+            .source("RFC 9033 s14: LIM_NUMCELLSUSED_LOW"),
+        Parameter::flag(
+            "receive_cells",
+            set.receive_cells,
+            "Whether a node requests Rx cells from its parent; if not, downward frames use shared cells, as Righetti et al. 2023 s II-B describe MSF",
+        )
+        .source("RFC 9033 s5.1"),
+    ]
+}
+
+/// The parameters of the rules about frames that wait.
+const fn backlog_rules(set: &MsfParams) -> [Parameter; 4] {
+    let (hold, hold_max) = set.hold;
+    [
+        percent(
+            "lim_auto_rx",
+            set.shared_used_high * 100 / set.cells_elapsed_max,
+            (1, 100),
+            "An Rx cell is added if the AutoRxCell is used in more than this share of `max_num_cells`",
+        )
+        .source("ours: RFC 9033 s5.1 uses `lim_high` here too"),
+        Parameter::whole(
+            "backlog_slotframes",
+            set.backlog_slotframes as u64,
+            0,
+            10_000,
+            "Number of consecutive slotframes with frames waiting for the parent or a child after which the node requests one more cell to it; 0 for never",
+        )
+        .unit("slotframes")
+        .source("ours: RFC 9033 s5.1 counts used cells only"),
+        Parameter::time(
+            "hold",
+            hold,
+            Duration::ZERO,
+            DAY,
+            "Time for which a cell that these rules added is not deleted; it doubles whenever a deleted cell was missed",
+        )
+        .source("ours")
+        .not_above("hold_max"),
+        Parameter::time("hold_max", hold_max, Duration::ZERO, DAY, "Longest such time")
+            .source("ours"),
+    ]
 }
 
 /// The parameters of the three slotframes, without sources.
@@ -267,7 +361,9 @@ mod tests {
 
     #[test]
     fn without_replacements_the_rows_have_the_published_numbers() {
-        for (row, set) in [(&MSF, MsfParams::MSF), (&B_MSF, MsfParams::BMSF)] {
+        let rows =
+            [(&MSF, MsfParams::MSF), (&BACKLOG, MsfParams::BACKLOG), (&B_MSF, MsfParams::BMSF)];
+        for (row, set) in rows {
             assert_eq!(MsfParams::of(&row.into()), Some(set));
         }
         assert_eq!(MsfParams::of(&(&crate::functions::minimal::ROW).into()), None);
@@ -276,7 +372,7 @@ mod tests {
     #[test]
     fn all_thresholds_follow_the_number_of_cells_watched() {
         let with = |key: &str, value: u64| {
-            let choice = Choice::from(&MSF).with(key, value).expect("within bounds");
+            let choice = Choice::from(&BACKLOG).with(key, value).expect("within bounds");
             MsfParams::of(&choice).expect("it is MSF")
         };
         let half = with("max_num_cells", 32);
