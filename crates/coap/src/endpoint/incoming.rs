@@ -137,13 +137,16 @@ impl<P: PeerAddress> Requests<P> {
         if response.encoded_len(token.encoded_len()) > layer.config.message_len_max {
             return Err(TOO_LONG);
         }
-        match asked.answer {
-            Answer::Piggybacked => piggyback(layer, peer, message_id, token, response, handle, now),
-            Answer::NonConfirmable => send_non(layer, peer, token, response, handle, now)?,
+        let sent = match asked.answer {
+            Answer::Piggybacked => {
+                piggyback(layer, peer, message_id, token, response, handle, now);
+                Ok(())
+            }
+            Answer::NonConfirmable => send_non(layer, peer, token, response, handle, now),
             // RFC 7252 s5.2.2: a separate response is confirmable where it must not get lost. Nothing waits for an
             // acknowledgement where none of the places for that is free.
             Answer::Separate if !own.make_room_for_response(layer, peer, now) => {
-                send_non(layer, peer, token, response, handle, now)?;
+                send_non(layer, peer, token, response, handle, now)
             }
             Answer::Separate => {
                 let message = response.into_message(Kind::Confirmable, MessageId(0), token);
@@ -159,16 +162,17 @@ impl<P: PeerAddress> Requests<P> {
                     handle,
                     holds_token,
                 };
-                own.enqueue(layer, wanted, now)?;
+                own.enqueue(layer, wanted, now)
             }
             Answer::Multicast { came } => {
                 self.hold(layer, exchange, response, handle, came, now);
                 return Ok(());
             }
             Answer::Leisure(..) => return Err(ANSWERED),
-        }
+        };
+        // A request that cannot be answered for want of a message ID must not keep its place: one peer can use up its IDs.
         self.forget(layer, exchange);
-        Ok(())
+        sent
     }
 
     /// The application leaves a request without response.

@@ -418,3 +418,19 @@ fn message_ids_skipped_after_a_guess_are_not_used_again_within_their_lifetime() 
     assert!(!server.is_proven(NEWCOMER));
     assert!(server.message_ids_left(NEWCOMER, now) > 0, "the peer is still answered");
 }
+
+#[test]
+fn a_request_that_cannot_be_answered_for_want_of_a_message_id_leaves_its_place() {
+    let mut server = careful(Config { incoming_max: 4, ..Config::default() });
+    for id in 0..=crate::params::MESSAGE_IDS + 8 {
+        let out = hear(&mut server, NEWCOMER, &request(Kind::NonConfirmable, id as u16), T0);
+        if let Some(exchange) = exchange_of(&out) {
+            let (response, handle) = (ResponseTemplate::new(Code::CONTENT), Name::NONE);
+            let _full = server.handle(T0, Input::Respond { exchange, response, handle });
+            outputs(&mut server);
+        }
+    }
+    assert_eq!(server.message_ids_left(NEWCOMER, T0), 0);
+    let out = hear(&mut server, PROVEN, &request(Kind::Confirmable, 1), T0);
+    assert!(exchange_of(&out).is_some(), "another peer is served");
+}
