@@ -50,8 +50,8 @@ numbers!(u8, u16, u32, u64);
 
 impl PeerAddress for &str {
     fn network(self) -> Source {
-        let octets = self.bytes().rev().take(8);
-        apart(octets.fold(0, |number, octet| number << 8 | u64::from(octet)))
+        // The last octet of a name becomes the lowest of the number, which comes first.
+        apart(self.bytes().fold(0, |number, octet| number << 8 | u64::from(octet)))
     }
 }
 
