@@ -1,7 +1,7 @@
 //! The honest clients of one attack, each a thread: what they ask, how long it takes, and when all is well again.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddrV4;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -11,10 +11,14 @@ use anyhow::{Result, ensure};
 
 use super::{Client, Transport, connect, fetch, observe, upload};
 use crate::process::Stopwatch;
+use crate::siege::distance::Distance;
 use crate::siege::forged::address;
 
-/// Honest clients.
-const CLIENTS: u64 = 20;
+/// Honest clients beside the victim.
+const NEAR: u64 = 20;
+/// Honest clients 200 ms away, two for each transport.
+const FAR: u64 = 6;
+const CLIENTS: u64 = NEAR + FAR;
 /// Between two requests of one client: five a second.
 pub const PERIOD: Duration = Duration::from_millis(200);
 /// The honest clients are at 127.1.0.0/16, apart from every attacker.
@@ -63,6 +67,8 @@ pub struct Sample {
     pub at: Duration,
     pub took: Duration,
     pub succeeded: bool,
+    /// Of a client 200 ms away.
+    pub far: bool,
 }
 
 /// What all clients of a team write to.
@@ -89,10 +95,10 @@ impl Shared {
     fn samples(&self) -> MutexGuard<'_, Vec<Sample>> {
         self.samples.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    fn note(&self, began: Duration, result: &Result<()>, what: &str) {
+    fn note(&self, began: Duration, far: bool, result: &Result<()>, what: &str) {
         let at = self.clock.elapsed();
         let succeeded = result.is_ok();
-        self.samples().push(Sample { at, took: at.saturating_sub(began), succeeded });
+        self.samples().push(Sample { at, took: at.saturating_sub(began), succeeded, far });
         if let Err(error) = result {
             let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
             let text = format!("{what}: {error:#}");
@@ -111,17 +117,18 @@ pub struct Team {
 }
 
 impl Team {
-    /// Sends them to work: over UDP, TCP and DTLS by turns.
+    /// Sends them to work, near and far: over UDP, TCP and DTLS by turns.
     pub fn start(plain: SocketAddrV4, secure: SocketAddrV4, work: &Work, seed: u64) -> Self {
         let shared = Arc::new(Shared::new());
         let start = |number: u64| {
             let (shared, work) = (shared.clone(), work.clone());
-            let (transport, to) = match number % 4 {
-                0 | 1 => (Transport::Udp, plain),
-                2 => (Transport::Tcp, plain),
+            let far = number >= NEAR;
+            let (transport, to) = match (far, number % 4, number % 3) {
+                (false, 0 | 1, _) | (true, _, 0) => (Transport::Udp, plain),
+                (false, 2, _) | (true, _, 1) => (Transport::Tcp, plain),
                 _ => (Transport::Dtls, secure),
             };
-            let worker = Worker { number, transport, to, seed: seed ^ number, work, shared };
+            let worker = Worker { number, far, transport, to, seed: seed ^ number, work, shared };
             std::thread::spawn(move || worker.run())
         };
         let clients = (0..CLIENTS).map(start).collect();
@@ -170,6 +177,8 @@ impl Drop for Team {
 /// One client.
 struct Worker {
     number: u64,
+    /// 200 ms away.
+    far: bool,
     transport: Transport,
     to: SocketAddrV4,
     seed: u64,
@@ -180,6 +189,8 @@ struct Worker {
 /// What a client has done so far on its connection.
 struct Standing {
     client: Box<dyn Client>,
+    /// What keeps its messages for a while; it ends after the client.
+    _distance: Option<Distance>,
     /// Notifications that were counted last, and when there was one more.
     notified: u64,
     heard: Option<Duration>,
@@ -198,13 +209,16 @@ impl Worker {
             self.say(began.as_millis() as u64 + 1);
             let (what, result) = self.step(&mut standing, step);
             self.say(0);
-            self.shared.note(began, &result, &format!("{:?} {what}", self.transport));
+            self.shared.note(began, self.far, &result, &self.name(what));
             if result.is_err() {
                 // What has failed may have broken the connection: the next request makes another.
                 standing = None;
             }
             self.rest(&mut standing, began + PERIOD);
         }
+    }
+    fn name(&self, what: &str) -> String {
+        format!("{:?}{} {what}", self.transport, if self.far { " far away" } else { "" })
     }
     fn say(&self, begun: u64) {
         self.shared.begun[self.number as usize].store(begun, Ordering::Relaxed);
@@ -235,13 +249,23 @@ impl Worker {
         Ok(())
     }
     fn open(&self) -> Result<Standing> {
-        let mut client = connect(self.transport, address(NET, self.number), self.to, self.seed)?;
+        let own = address(NET, self.number);
+        let distance = match (self.far, self.transport) {
+            (false, _) => None,
+            (true, Transport::Tcp) => Some(Distance::connection(own, self.to)?),
+            (true, Transport::Udp | Transport::Dtls) => Some(Distance::datagrams(own, self.to)?),
+        };
+        // A relay has the address of its client.
+        let (from, to) = distance
+            .as_ref()
+            .map_or((own, self.to), |distance| (Ipv4Addr::LOCALHOST, distance.server));
+        let mut client = connect(self.transport, from, to, self.seed)?;
         let mut heard = None;
         if let Some(path) = self.work.observed {
             observe(&mut *client, path)?;
             heard = Some(self.shared.clock.elapsed());
         }
-        Ok(Standing { client, notified: 0, heard })
+        Ok(Standing { client, _distance: distance, notified: 0, heard })
     }
     /// Takes what comes until the next request is due.
     fn rest(&self, standing: &mut Option<Standing>, until: Duration) {
@@ -256,7 +280,7 @@ impl Worker {
             (here.notified, here.heard) = (notified, Some(self.shared.clock.elapsed()));
         }
         if result.is_err() {
-            self.shared.note(until, &result, &format!("{:?} between requests", self.transport));
+            self.shared.note(until, self.far, &result, &self.name("between requests"));
             *standing = None;
         }
     }
@@ -273,6 +297,7 @@ mod tests {
             at: Duration::from_secs(at),
             took: Duration::from_millis(took),
             succeeded,
+            far: false,
         };
         let samples = [sample(1, 10, false), sample(5, 1500, true), sample(9, 10, true)];
         team.shared.samples().extend(samples);
@@ -284,8 +309,8 @@ mod tests {
     fn equal_failures_are_counted_and_not_listed() {
         let shared = Shared::new();
         for number in 0..20 {
-            shared.note(Duration::ZERO, &Err(anyhow::anyhow!("no answer")), "a GET");
-            shared.note(Duration::ZERO, &Err(anyhow::anyhow!("error {number}")), "a GET");
+            shared.note(Duration::ZERO, false, &Err(anyhow::anyhow!("no answer")), "a GET");
+            shared.note(Duration::ZERO, false, &Err(anyhow::anyhow!("error {number}")), "a GET");
         }
         let team = Team { shared: Arc::new(shared), clients: Vec::new() };
         let failures = team.failures();
@@ -303,6 +328,7 @@ mod tests {
         let team = Team::start(to, to, &Work::DEMO, 1);
         std::thread::sleep(Duration::from_millis(600));
         let failures = team.failures().join("\n");
-        assert!(["Udp", "Tcp", "Dtls"].iter().all(|one| failures.contains(one)), "{failures}");
+        let kinds = ["Udp a", "Tcp a", "Dtls a", "Udp far away", "Tcp far away", "Dtls far away"];
+        assert!(kinds.iter().all(|one| failures.contains(one)), "{failures}");
     }
 }
