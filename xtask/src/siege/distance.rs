@@ -17,7 +17,9 @@ use super::honest::connection;
 use crate::process::Stopwatch;
 
 /// One way.
-pub const AWAY: Duration = Duration::from_millis(100);
+const AWAY: Duration = Duration::from_millis(100);
+/// There and back.
+pub const ROUND_TRIP: Duration = AWAY.saturating_mul(2);
 /// Between two looks at the sockets.
 const LOOK: Duration = Duration::from_millis(2);
 /// The longest datagram, and the longest part of a stream.
@@ -135,7 +137,7 @@ fn relay_connection(
     let (mut there, mut back) = (Road::new(), Road::new());
     while wait(LOOK) {
         let open = [
-            take(&mut near, &mut there, clock.elapsed().max(2 * AWAY) + AWAY)?,
+            take(&mut near, &mut there, clock.elapsed().max(ROUND_TRIP) + AWAY)?,
             take(&mut far, &mut back, clock.elapsed() + AWAY)?,
         ];
         while let Some(bytes) = arrived(&mut there, &clock) {

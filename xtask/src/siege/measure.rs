@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::honest::Sample;
+use super::honest::{Kind, OPENING_FAR, Sample};
 
 /// Resident memory of the victim, less than, MB.
 pub const MEMORY_MAX_MB: f64 = 64.0;
 /// The 99th percentile of latencies, less than.
 pub const P99_MAX: Duration = Duration::from_secs(1);
+/// The same of the new connections of clients 200 ms away.
+pub const OPENING_MAX: Duration = OPENING_FAR;
 /// From the end of an attack until all is normal, at most.
 pub const RECOVERY_MAX: Duration = Duration::from_secs(10);
 
@@ -22,8 +24,9 @@ pub struct Measured {
     pub succeeded: usize,
     pub p50: Duration,
     pub p99: Duration,
-    /// The 99th percentile of the clients 200 ms away alone.
+    /// The 99th percentile of the clients 200 ms away alone: of their requests, and of their new connections.
     pub p99_far: Duration,
+    pub p99_opening: Duration,
     /// Resident memory: before, at its peak, and at the end, MB.
     pub memory_mb: [f64; 3],
     /// `None` if it did not come to that in time.
@@ -39,17 +42,18 @@ pub struct Measured {
 impl Measured {
     /// Takes the latencies and failures of honest clients.
     pub fn take(&mut self, samples: &[Sample]) {
-        let sorted = |far: bool| {
-            let some = samples.iter().filter(|one| one.far == far);
+        let sorted = |is: fn(Kind) -> bool| {
+            let some = samples.iter().filter(|one| is(one.work));
             let mut took: Vec<Duration> = some.map(|one| one.took).collect();
             took.sort();
             took
         };
-        let (near, far) = (sorted(false), sorted(true));
         self.requests = samples.len();
         self.succeeded = samples.iter().filter(|one| one.succeeded).count();
+        let near = sorted(|work| !work.far);
         (self.p50, self.p99) = (percentile(&near, 50), percentile(&near, 99));
-        self.p99_far = percentile(&far, 99);
+        self.p99_far = percentile(&sorted(|work| work.far && !work.opens), 99);
+        self.p99_opening = percentile(&sorted(|work| work.far && work.opens), 99);
     }
     /// Every bar that is missed.
     pub fn missed(&self) -> Vec<String> {
@@ -62,6 +66,9 @@ impl Measured {
         }
         if self.p99_far >= P99_MAX {
             missed.push("p99 far away".to_owned());
+        }
+        if self.p99_opening >= OPENING_MAX {
+            missed.push("connections far away".to_owned());
         }
         if self.memory_mb[1] >= MEMORY_MAX_MB {
             missed.push("memory".to_owned());
@@ -77,13 +84,14 @@ impl Measured {
     /// The head of the table.
     pub fn head() -> String {
         format!(
-            "{:<21} {:>8} {:>8} {:>7} {:>8} {:>8} {:>8} {:>6} {:>10}  verdict",
+            "{:<21} {:>8} {:>8} {:>7} {:>8} {:>8} {:>8} {:>8} {:>6} {:>10}  verdict",
             "attack",
             "requests",
             "success",
             "p50 ms",
             "p99 ms",
             "far ms",
+            "open ms",
             "RSS MB",
             "end",
             "recovery s"
@@ -101,12 +109,13 @@ impl Measured {
             format!("MISSED {}", missed.join(", "))
         };
         format!(
-            "{:<21} {:>8} {share:>7.2}% {:>7.1} {:>8.1} {:>8.1} {:>8.1} {:>6.1} {recovery:>10}  {verdict}",
+            "{:<21} {:>8} {share:>7.2}% {:>7.1} {:>8.1} {:>8.1} {:>8.1} {:>8.1} {:>6.1} {recovery:>10}  {verdict}",
             self.name,
             self.requests,
             self.p50.as_secs_f64() * 1e3,
             self.p99.as_secs_f64() * 1e3,
             self.p99_far.as_secs_f64() * 1e3,
+            self.p99_opening.as_secs_f64() * 1e3,
             self.memory_mb[1],
             self.memory_mb[2],
         )
@@ -120,6 +129,7 @@ impl Measured {
             "p50_ms": self.p50.as_secs_f64() * 1e3,
             "p99_ms": self.p99.as_secs_f64() * 1e3,
             "p99_far_ms": self.p99_far.as_secs_f64() * 1e3,
+            "p99_opening_ms": self.p99_opening.as_secs_f64() * 1e3,
             "rss_before_mb": self.memory_mb[0],
             "rss_peak_mb": self.memory_mb[1],
             "rss_end_mb": self.memory_mb[2],
@@ -143,7 +153,8 @@ mod tests {
     use super::*;
 
     fn sample(took_ms: u64, succeeded: bool) -> Sample {
-        Sample { at: Duration::ZERO, took: Duration::from_millis(took_ms), succeeded, far: false }
+        let work = Kind { far: false, opens: false };
+        Sample { at: Duration::ZERO, took: Duration::from_millis(took_ms), succeeded, work }
     }
 
     fn good() -> Measured {
@@ -166,8 +177,13 @@ mod tests {
         let mut slow = good();
         slow.take(&[sample(1000, true)]);
         assert_eq!(slow.missed(), ["p99"]);
-        slow.take(&[sample(1, true), Sample { far: true, ..sample(1000, true) }]);
+        let far = |took, opens| Sample { work: Kind { far: true, opens }, ..sample(took, true) };
+        slow.take(&[sample(1, true), far(1000, false)]);
         assert_eq!(slow.missed(), ["p99 far away"]);
+        slow.take(&[sample(1, true), far(999, false), far(1799, true)]);
+        assert!(slow.missed().is_empty());
+        slow.take(&[sample(1, true), far(1800, true)]);
+        assert_eq!(slow.missed(), ["connections far away"]);
         let mut failed = good();
         failed.take(&[sample(1, false), sample(1, true)]);
         assert_eq!(failed.missed(), ["success"]);
