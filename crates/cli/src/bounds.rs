@@ -1,7 +1,7 @@
 //! The limits of `lowmesh serve` and `lowmesh proxy`, and the congestion control of their confirmable messages.
 
 use clap::builder::RangedU64ValueParser;
-use lowmesh_coap::params::{BODY_OVERHEAD, NSTART};
+use lowmesh_coap::params::{BODY_OVERHEAD, INCOMING_SEPARATE_DIVISOR, NSTART};
 use lowmesh_coap::{Config, CongestionControl, ConnectionLimits, HostLimits};
 use lowmesh_net::dtls::SessionLimits;
 use lowmesh_net::server::Limits;
@@ -118,9 +118,10 @@ impl Args {
         config.check().map_err(|error| Failure::usage(error, HINT))?;
         Ok(config)
     }
-    /// Requests that wait for their answer: a place for each slow one.
+    /// Requests that wait for their answer: a place for each slow one, beside those that separate responses take.
     fn incoming_max(&self) -> usize {
-        self.max_exchanges.max(Config::default().incoming_max)
+        let places = self.max_exchanges.saturating_mul(INCOMING_SEPARATE_DIVISOR).saturating_add(1);
+        places.max(Config::default().incoming_max)
     }
     /// The limits of bodies and observers.
     pub fn host(&self) -> HostLimits {
@@ -179,7 +180,12 @@ mod tests {
         assert_eq!((more.connections_per_source, more.sessions.open_per_source), (5, 6));
         assert_eq!((more.opening_max, more.opening_per_source), (9, 3));
         let many = limits(&["--max-observers", "8", "--max-exchanges", "4000"]).expect("possible");
-        assert_eq!((many.host.observers_per_source, many.datagrams.incoming_per_source), (2, 1000));
+        assert_eq!((many.host.observers_per_source, many.datagrams.incoming_per_source), (2, 2000));
+        let separate = many.datagrams.incoming_max / INCOMING_SEPARATE_DIVISOR;
+        assert!(
+            many.datagrams.incoming_max > 4000 + separate,
+            "a slow request always finds a place"
+        );
     }
 
     #[test]

@@ -149,14 +149,14 @@ pub const PROXY_QUEUE_WAIT: Duration = Duration::from_secs(15);
 pub const PROXY_UNACKNOWLEDGED_GRACE: Duration = Duration::from_millis(1500);
 /// The same from the acknowledgement on; ours: an origin that has the request is expected to answer it.
 pub const PROXY_ACKNOWLEDGED_GRACE: Duration = Duration::from_secs(30);
-/// Sources that a proxy remembers because it has asked them for a proof; ours, twice [`PROXY_PENDING_MAX`].
+/// Clients that a proxy remembers because it has asked them for a proof; ours, twice [`PROXY_PENDING_MAX`].
 pub const PROXY_CHALLENGED_MAX: usize = 2 * PROXY_PENDING_MAX;
 /// The same of one subscriber, an IPv6 /56 or an IPv4 address; ours: the hosts of a house.
 pub const PROXY_CHALLENGED_PER_SOURCE: usize = 16;
-/// How long a client has to return an Echo value; ours, a round trip in a slow mesh. What comes from its source in that time
-/// was under way together.
+/// How long a client has to return an Echo value; ours, a round trip in a slow mesh. What comes from its port in that time was
+/// under way together. Afterwards its place goes to another if places are short.
 pub const PROXY_PROOF_TIME: Duration = Duration::from_secs(1);
-/// How long a proxy remembers that it has asked a source for a proof; ours: most clients that poll ask again by then.
+/// How long a proxy remembers that it has asked a client for a proof; ours: most clients that poll ask again by then.
 pub const PROXY_CHALLENGED_KEPT: Duration = Duration::from_secs(60);
 /// An unproven request whose turn comes sooner waits for it, before anybody asks its client for a proof; ours: a proof takes a
 /// round trip to a client that knows Echo, and others do not understand the question.

@@ -75,6 +75,8 @@ struct Crowd {
     source: Option<Source>,
     /// Unproven ones only.
     unproven: bool,
+    /// Those past their grace only, and those that give way to any proven newcomer.
+    past_grace: bool,
 }
 
 /// The holders of a limit, by a key that the owner chooses.
@@ -156,10 +158,15 @@ impl<K: Ord + Copy> Table<K> {
         })
     }
     /// The holder that gives way to a newcomer who needs a place beyond this table, one of its own source only if `own`.
-    /// `None` if nobody does. Nothing changes.
+    /// `None` if nobody does: what the newcomer's source has beyond the table does not count here, so that an unproven holder
+    /// gives way to a proven newcomer, and any other after its grace alone. Nothing changes.
     pub fn in_the_way(&mut self, newcomer: Newcomer, own: bool, now: Instant) -> Option<K> {
+        if own && self.of(newcomer.source) == 0 {
+            return None;
+        }
         let source = own.then_some(newcomer.source);
-        self.victim(Crowd { source, unproven: !newcomer.proven }, newcomer, now)
+        let crowd = Crowd { source, unproven: !newcomer.proven, past_grace: true };
+        self.victim(crowd, newcomer, now)
     }
     /// A place is free again. False if `key` held none.
     pub fn leave(&mut self, key: &K) -> bool {
@@ -236,14 +243,18 @@ impl<K: Ord + Copy> Table<K> {
         let source = Some(newcomer.source);
         let unproven_only = !newcomer.proven;
         if of_source.all >= bound.share {
-            return Some(Crowd { source, unproven: unproven_only });
+            return Some(Crowd { source, unproven: unproven_only, past_grace: false });
         }
         if unproven_only && of_source.unproven >= bound.unproven_share() {
-            return Some(Crowd { source, unproven: true });
+            return Some(Crowd { source, unproven: true, past_grace: false });
         }
         let full = self.holders.len() >= bound.total;
         let crowded = unproven_only && self.unproven >= bound.unproven();
-        (full || crowded).then_some(Crowd { source: None, unproven: unproven_only })
+        (full || crowded).then_some(Crowd {
+            source: None,
+            unproven: unproven_only,
+            past_grace: false,
+        })
     }
     /// The holder of a crowd that gives way to a newcomer.
     fn victim(&mut self, crowd: Crowd, newcomer: Newcomer, now: Instant) -> Option<K> {
@@ -265,7 +276,8 @@ impl<K: Ord + Copy> Table<K> {
             // To a proven one every unproven one gives way, but for those of its own source, which may be its own.
             let outranked = newcomer.proven && !holder.proven && differ > 0;
             let [after, has] = [own, levels].map(|all| all[..differ].iter().max().copied());
-            let gives_way = outranked || if yields { after <= has } else { after < has };
+            let gives_way =
+                outranked || if yields { after <= has } else { !crowd.past_grace && after < has };
             if !gives_way {
                 continue;
             }

@@ -226,7 +226,8 @@ impl<P: PeerAddress> OwnExchanges<P> {
             self.separate.yield_at(&id, now + SEPARATE_GRACE);
         }
     }
-    /// Makes room for one more separate response; false if there is none.
+    /// Makes room for one more separate response; false if there is none. Of one peer the oldest gives way first, so that the
+    /// next one leaves.
     pub(super) fn make_room_for_response(
         &mut self,
         layer: &mut MessageLayer<P>,

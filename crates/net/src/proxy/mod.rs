@@ -165,7 +165,7 @@ impl Proxy {
     ) -> bool {
         let (key, now) = (Key::new(&asked.origin, &asked.request), self.now());
         let (states, coming) = watch::channel(State::Pending);
-        let client = (asked.client, from_client.proven);
+        let client = (asked.asker.client, from_client.proven);
         match self.observations.begin(key.clone(), client, coming, now) {
             Begun::Now => {
                 let (proxy, changes) = (Arc::downgrade(self), changes.clone());
@@ -200,7 +200,7 @@ impl Proxy {
     /// Where a request goes, and what is asked there.
     fn asked(&self, from_client: &Request) -> Result<Asked, Refusal> {
         let Request { peer, message, proven, .. } = from_client;
-        let (client, proven) = (queue::Client::of(peer), *proven);
+        let asker = queue::Asker::new(peer, *proven);
         let chosen = !is_for_proxy(&message.options);
         let forwarded = match &self.target {
             Some(target) if chosen => reverse(message, target.clone(), knows),
@@ -215,7 +215,7 @@ impl Proxy {
         } else {
             (named.clone(), named)
         };
-        Ok(Asked { client, proven, target, chosen, origin, name, request: alone(request) })
+        Ok(Asked { asker, target, chosen, origin, name, request: alone(request) })
     }
     fn cache(&self) -> MutexGuard<'_, Cache<String>> {
         // The cache is whole between any two of its operations.

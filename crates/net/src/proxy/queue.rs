@@ -23,7 +23,7 @@ use crate::clock::Clock;
 use crate::params::{PROXY_OBSERVING_GRACE, PROXY_UNACKNOWLEDGED_GRACE};
 use crate::peer::Peer;
 
-use super::challenged::Challenged;
+use super::challenged::{Challenged, Port};
 use origin::Origin;
 pub(super) use place::Place;
 
@@ -37,6 +37,24 @@ impl Client {
     }
     const fn newcomer(self, proven: bool) -> Newcomer {
         Newcomer { source: self.0, proven }
+    }
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asker {
+    pub(super) client: Client,
+    pub(super) port: u16,
+    /// Its address is proven.
+    pub(super) proven: bool,
+}
+
+impl Asker {
+    pub(super) fn new(peer: &Peer, proven: bool) -> Self {
+        Self { client: Client::of(peer), port: peer.address.port(), proven }
+    }
+    const fn port(self) -> Port {
+        (self.client.0, self.port)
     }
 }
 
@@ -186,14 +204,16 @@ impl Queue {
         };
         Self { state: Arc::new(Mutex::new(state)), bounds, clock: Clock::start() }
     }
-    /// A place for one more request of `client`, whose address is proven or not, to `origin`, which is asked over a
-    /// connection if it is `reliable`. Another request may lose its place for it.
+    /// A place for one more request of `asker` to `origin`, which is asked over a connection if it is `reliable`. Another
+    /// request may lose its place for it.
     pub(super) fn enter(
         &self,
-        (client, proven): (Client, bool),
+        asker: impl Into<Asker>,
         origin: &str,
         reliable: bool,
     ) -> Result<(Place, Option<Line>), NoPlace> {
+        let asker = asker.into();
+        let Asker { client, proven, .. } = asker;
         let (newcomer, now) = (client.newcomer(proven), self.clock.now());
         let origin: Arc<str> = origin.into();
         let mut state = self.lock();
@@ -206,17 +226,20 @@ impl Queue {
             let line = state.connections.room(newcomer, now);
             line.map_err(|full| NoPlace::of(full, NoPlace::Proxy))?;
         }
+        if proven {
+            state.challenged.forget(asker.port());
+        }
         let mut patient = false;
         if let Some(known) = state.asked.get_mut(&origin) {
+            let victim = known.requests.room(newcomer, now);
+            let victim = victim.map_err(|full| NoPlace::of(full, NoPlace::Origin))?;
             // A client that has proven its address comes first. Who does not know Echo waits, the next time.
             if !proven && known.wants_proof(now) {
-                if state.challenged.is_due(client.0, now) {
+                if state.challenged.is_due(asker.port(), now) {
                     return Err(NoPlace::Unproven);
                 }
                 patient = true;
             }
-            let victim = known.requests.room(newcomer, now);
-            let victim = victim.map_err(|full| NoPlace::of(full, NoPlace::Origin))?;
             if let Some(victim) = victim {
                 state.evict(victim);
             }
@@ -242,8 +265,18 @@ impl Queue {
         }
         let notice = state.register(id, &origin);
         let (queue, sent) = (self.clone(), Mutex::default());
-        let place =
-            Place { queue, newcomer, patient, origin: origin.clone(), born, id, notice, sent };
+        let asker = asker.port();
+        let place = Place {
+            queue,
+            asker,
+            newcomer,
+            patient,
+            origin: origin.clone(),
+            born,
+            id,
+            notice,
+            sent,
+        };
         let line = reliable.then(|| self.line(state, client, &origin, newcomer, now));
         Ok((place, line))
     }

@@ -7,7 +7,7 @@ use lowmesh_wire::coap::{Code, Message, OptionNumber};
 
 use super::gate::Gate;
 use super::limits::{ProxyError, ProxyLimits};
-use super::queue::{self, Bounds, Line, NoPlace, Place, Queue};
+use super::queue::{Asker, Bounds, Line, NoPlace, Place, Queue};
 use super::refusal::Refusal;
 use crate::client::{Builder, Client, Exchange, Item, origin};
 use crate::metrics::{Kind, Report};
@@ -17,9 +17,7 @@ use crate::peer::Peer;
 /// A request on its way to its origin.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
-    pub(super) client: queue::Client,
-    /// The address of the client is proven.
-    pub(super) proven: bool,
+    pub(super) asker: Asker,
     pub(super) target: Uri,
     /// The operator has chosen the target.
     pub(super) chosen: bool,
@@ -142,10 +140,11 @@ impl Upstream {
         asked: &Asked,
         request: RequestTemplate,
     ) -> Result<Begun, Refusal> {
-        let Asked { client, proven, target, chosen, name, .. } = asked;
+        let Asked { asker, target, chosen, name, .. } = asked;
+        let proven = asker.proven;
         // A server has one window, whether a client names it or it is the target of the reverse proxy.
         let window = origin(target);
-        let place = self.queue.enter((*client, *proven), &window, target.scheme.is_reliable());
+        let place = self.queue.enter(*asker, &window, target.scheme.is_reliable());
         let (place, line) = place.map_err(|full| match full {
             NoPlace::Proxy => Refusal::busy("too many requests"),
             NoPlace::Origin => Refusal::busy(format!("too many requests wait for {name}")),
@@ -174,13 +173,18 @@ impl Upstream {
             biased;
             // First: a request that has lost its place must not leave.
             () = lost(Some(&place), line.as_ref()) => {
-                return Err(Refusal::displaced(*proven));
+                return Err(Refusal::displaced(proven));
             }
             waited = tokio::time::timeout(PROXY_QUEUE_WAIT, leave) => waited,
         };
-        let late = || Refusal::busy(format!("requests before this one wait for {name}"));
+        let late = || {
+            if !proven {
+                return Refusal::unproven();
+            }
+            Refusal::busy(format!("requests before this one wait for {name}"))
+        };
         let (exchange, first) = waited.unwrap_or_else(|_| Err(late()))?;
-        let displaced = Refusal::displaced_after(asked.request.code, *proven, name);
+        let displaced = Refusal::displaced_after(asked.request.code, proven, name);
         Ok(Begun { exchange, first, place: Some(place), displaced, line })
     }
     /// How its sockets stand.

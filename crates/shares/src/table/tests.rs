@@ -340,3 +340,20 @@ fn by_lot_the_oldest_often_survives_a_flood_of_as_many_newcomers_as_places() {
     assert!((40..110).contains(&survivors), "{survivors} of 200");
     assert_eq!(survives(7), survives(7), "one seed, one course");
 }
+
+#[test]
+fn a_newcomer_that_needs_a_place_beyond_the_table_waits_for_the_grace_of_proven_holders() {
+    let mut table = Table::new(BOUND);
+    for key in 0..4 {
+        table.admit(key, proven(modest(1)), at(0));
+    }
+    table.admit(4, Newcomer { source: modest(2), proven: false }, at(0));
+    let (newcomer, unproven) = (proven(modest(3)), Newcomer { source: modest(3), proven: false });
+    assert_eq!(table.in_the_way(unproven, false, at(0)), None);
+    assert_eq!(table.in_the_way(newcomer, false, at(0)), Some(4));
+    table.leave(&4);
+    assert_eq!(table.in_the_way(newcomer, false, at(0)), None, "although it has less");
+    assert_eq!(table.in_the_way(newcomer, false, at(1500)), Some(0));
+    assert_eq!(table.in_the_way(newcomer, true, at(1500)), None, "none of them is its own");
+    assert_eq!(table.in_the_way(proven(modest(1)), true, at(1500)), Some(0));
+}

@@ -59,8 +59,8 @@ impl Origin {
         let recent = |asked: Instant| now.since(asked) < Duration::from(PROXY_PROVEN_RECENT);
         self.proven_asked.is_some_and(recent)
     }
-    /// How long at least the next unproven client waits for its turn. While another holds the window, the pause grows with
-    /// the time that it takes.
+    /// How long the next unproven client waits for its turn, by what is known now. While others hold the window, that grows
+    /// with the time that they take.
     pub(super) fn unproven_wait(&self, now: Instant) -> Duration {
         if self.is_for_unproven(now) {
             Duration::ZERO
@@ -69,12 +69,14 @@ impl Origin {
         } else if self.serves_proven(now) {
             now.since(self.unproven_sent_at).saturating_mul(PROXY_UNPROVEN_PAUSE)
         } else {
-            Duration::ZERO
+            // As long again as they have taken so far, for want of a better guess.
+            now.since(self.unproven_sent_at)
         }
     }
     /// Whether a proof would help an unproven client more than to wait.
     pub(super) fn wants_proof(&self, now: Instant) -> bool {
-        let crowded = self.taken && self.turns.unproven() >= PROXY_UNPROVEN_WAITING_MAX;
+        let waits = self.taken || !self.is_for_unproven(now);
+        let crowded = waits && self.turns.unproven() >= PROXY_UNPROVEN_WAITING_MAX;
         crowded || self.unproven_wait(now) > Duration::from(PROXY_UNPROVEN_SOON)
     }
 }

@@ -6,6 +6,7 @@ use lowmesh_shares::Newcomer;
 use lowmesh_units::{Duration, Instant};
 use tokio::sync::oneshot;
 
+use super::super::challenged::Port;
 use super::origin::Origin;
 use super::{Id, Notice, Permit, Queue};
 use crate::params::{
@@ -19,6 +20,7 @@ const UNPROVEN_LOOK: std::time::Duration = std::time::Duration::from_millis(50);
 #[derive(Debug)]
 pub(in crate::proxy) struct Place {
     pub(super) queue: Queue,
+    pub(super) asker: Port,
     pub(super) newcomer: Newcomer,
     /// It has been asked for a proof before, and has none.
     pub(super) patient: bool,
@@ -78,8 +80,7 @@ impl Place {
         while !self.is_late(until, most) {
             tokio::time::sleep(UNPROVEN_LOOK).await;
         }
-        let is_due =
-            self.queue.lock().challenged.is_due(self.newcomer.source, self.queue.clock.now());
+        let is_due = self.queue.lock().challenged.is_due(self.asker, self.queue.clock.now());
         if !is_due {
             std::future::pending::<()>().await;
         }

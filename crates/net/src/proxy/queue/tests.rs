@@ -2,6 +2,12 @@
 
 use super::*;
 
+impl From<(Client, bool)> for Asker {
+    fn from((client, proven): (Client, bool)) -> Self {
+        Self { client, port: 5683, proven }
+    }
+}
+
 const BOUNDS: Bounds = Bounds { requests: 64, origin: 16, connections: 8, window: 2 };
 
 /// A client in a /16 of its own.
