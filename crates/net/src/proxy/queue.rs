@@ -77,6 +77,12 @@ impl Bounds {
     fn unproven_sent(&self, reliable: bool) -> usize {
         if reliable { usize::MAX } else { self.window.saturating_sub(1).max(1) }
     }
+    fn new_origin(&self, born: Id, reliable: bool) -> Origin {
+        // No origin takes the places of all others.
+        let places = self.origin.min(self.requests.div_ceil(2));
+        let table = Table::new(halves(places, PROXY_UNACKNOWLEDGED_GRACE));
+        Origin::new(born, table, self.unproven_sent(reliable))
+    }
 }
 
 /// Why there is no place.
@@ -251,11 +257,7 @@ impl Queue {
         if let Some(victim) = victim {
             state.evict(victim);
         }
-        // No origin takes the places of all others.
-        let of_origin = self.bounds.origin.min(self.bounds.requests.div_ceil(2));
-        let unproven_sent = self.bounds.unproven_sent(reliable);
-        let table = || Table::new(halves(of_origin, PROXY_UNACKNOWLEDGED_GRACE));
-        let new = || Origin::new(id, table(), unproven_sent);
+        let new = || self.bounds.new_origin(id, reliable);
         let asked = state.asked.entry(origin.clone()).or_insert_with(new);
         let born = asked.born;
         let entered = asked.requests.enter(id, newcomer, now);
