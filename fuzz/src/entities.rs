@@ -181,6 +181,10 @@ impl Talk {
         if is_group {
             return self.fail(exchange, true);
         }
+        // A separate response comes after an empty ACK.
+        if octets.len() & 2 == 2 {
+            self.handle(Input::Acknowledged { exchange });
+        }
         self.left.retain(|(one, _)| *one != exchange);
         self.now += RTT;
         let message = answer(octets.get(1..).unwrap_or_default());

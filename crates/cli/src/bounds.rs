@@ -180,7 +180,7 @@ mod tests {
         assert_eq!((more.connections_per_source, more.sessions.open_per_source), (5, 6));
         assert_eq!((more.opening_max, more.opening_per_source), (9, 3));
         let many = limits(&["--max-observers", "8", "--max-exchanges", "4000"]).expect("possible");
-        assert_eq!((many.host.observers_per_source, many.datagrams.incoming_per_source), (2, 2000));
+        assert_eq!((many.host.observers_per_source, many.datagrams.incoming_per_source), (2, 2001));
         let separate = many.datagrams.incoming_max / INCOMING_SEPARATE_DIVISOR;
         assert!(
             many.datagrams.incoming_max > 4000 + separate,
