@@ -7,6 +7,8 @@ use lowmesh_mac::tsch::cell::CellOptions;
 use lowmesh_units::{Duration, NodeId, Purpose, Seed};
 use lowmesh_wire::sixp::Cell as Place;
 
+use lowmesh_wire::sixp::Command;
+
 use super::*;
 use crate::functions::Children;
 use crate::functions::msf::Msf;

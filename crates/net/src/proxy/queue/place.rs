@@ -6,9 +6,8 @@ use lowmesh_shares::Newcomer;
 use lowmesh_units::{Duration, Instant};
 use tokio::sync::oneshot;
 
-use super::super::challenged::Port;
 use super::origin::Origin;
-use super::{Id, Notice, Permit, Queue};
+use super::{Id, Notice, Permit, Port, Queue};
 use crate::params::{
     PROXY_ACKNOWLEDGED_GRACE, PROXY_UNACKNOWLEDGED_GRACE, PROXY_UNPROVEN_PAUSE, PROXY_UNPROVEN_WAIT,
 };
