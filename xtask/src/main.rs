@@ -29,6 +29,7 @@ mod metadata;
 mod no_std;
 mod notices;
 mod package;
+mod ports;
 mod process;
 mod product;
 mod python;

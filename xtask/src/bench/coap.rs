@@ -5,7 +5,7 @@
 //! have a core each. With a single client they share one, since a wake-up across cores costs more than either server.
 //! Rounds alternate, and medians are compared.
 
-use std::net::UdpSocket;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::{process, product};
+use crate::{ports, process, product};
 
 /// Rounds of each load; odd, for the median.
 const ROUNDS: usize = 5;
@@ -193,10 +193,9 @@ fn spawn(name: &'static str, mut command: Command, port: String) -> Result<Serve
     Ok(Server { name, child, port })
 }
 
-/// A port that was free a moment ago.
+/// A port for one of the servers, and one above it, where ours also listens.
 fn free_port() -> Result<String> {
-    let socket = UdpSocket::bind("127.0.0.1:0").context("there is no free port")?;
-    Ok(socket.local_addr()?.port().to_string())
+    Ok(ports::free(Ipv4Addr::LOCALHOST, &[1])?.to_string())
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::capture::Port;
 use super::case::{Stage, Tally, Wants};
 use super::material::{IDENTITY, KEY, Material};
 use super::observation::Watch;
-use super::peer::{HOST, Peer, two_free_ports};
+use super::peer::{HOST, Peer, WEBSOCKETS_ABOVE, two_free_ports};
 use crate::{process, python};
 
 /// What pip installs.
@@ -22,8 +22,6 @@ const PACKAGE: &str = "aiocoap[oscore,ws,linkheader]==0.4.17";
 const DTLS: &str = "DTLSSocket==0.2.3";
 const DTLS_TOOLS: &[(&str, &str)] =
     &[("autoreconf", "autoconf"), ("aclocal", "automake"), ("make", "make"), ("cc", "gcc")];
-/// Where aiocoap serves WebSockets, above its other port.
-pub const WEBSOCKETS_ABOVE: u16 = 3000;
 
 /// The Python with aiocoap; `None` if it cannot be installed.
 pub fn python(tally: &Tally) -> Option<PathBuf> {

@@ -1,14 +1,14 @@
 //! A running server of ours or of others, ended with its value.
 
 use std::io::{BufRead as _, BufReader};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv6Addr, TcpStream, UdpSocket};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use crate::ports;
 use crate::process::{self, Stopwatch};
 
 /// How long a server may take until it listens.
@@ -17,10 +17,8 @@ const START_MAX: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a server that listens may take to answer.
 const ANSWER_MAX: Duration = Duration::from_millis(500);
-/// Where ports are taken from, two by two from one of so many places on.
-const FIRST_PORT: u16 = 20_000;
-const STARTS: u32 = 4000;
-const TRIES: usize = 100;
+/// Where aiocoap serves WebSockets, above its other port.
+pub const WEBSOCKETS_ABOVE: u16 = 3000;
 /// Every server is asked here.
 pub const HOST: &str = "[::1]";
 
@@ -125,20 +123,7 @@ fn answers(port: u16) -> bool {
     asked().is_ok()
 }
 
-/// A port that is free, and the one behind it too, for datagrams and connections: below those that systems give to sockets
-/// that ask for any, and never the same twice.
+/// A port that is free, and the one above it; so are both where aiocoap would serve WebSockets.
 pub fn two_free_ports() -> Result<u16> {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Programs that run at the same time begin at different places.
-    let start = FIRST_PORT + 2 * u16::try_from(std::process::id() % STARTS)?;
-    for _ in 0..TRIES {
-        let first = start + NEXT.fetch_add(2, Ordering::Relaxed);
-        let free = |port| {
-            UdpSocket::bind(("::1", port)).is_ok() && TcpListener::bind(("::1", port)).is_ok()
-        };
-        if free(first) && free(first + 1) {
-            return Ok(first);
-        }
-    }
-    bail!("no two free ports in a row")
+    ports::free(Ipv6Addr::LOCALHOST, &[1, WEBSOCKETS_ABOVE, WEBSOCKETS_ABOVE + 1])
 }

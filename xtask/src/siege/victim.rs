@@ -1,17 +1,17 @@
 //! The programs under attack: started on loopback, watched, and ended with their values.
 
-use std::collections::BTreeSet;
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use crate::ports;
 use crate::process::{self, Stopwatch};
 
 /// Where every victim listens.
@@ -19,12 +19,8 @@ pub const HOST: Ipv4Addr = Ipv4Addr::LOCALHOST;
 /// Identity and key of the honest clients over DTLS.
 pub const IDENTITY: &str = "siege";
 pub const KEY: &str = "a shared secret";
-/// Ports of one victim, from its first: coap and coap+tcp, coaps and coaps+tcp, coap+ws.
-const PORTS: u16 = 3;
-/// Where ports are taken from, some at a time from one of so many places on.
-const FIRST_PORT: u16 = 12_000;
-const STARTS: u32 = 2000;
-const TRIES: usize = 100;
+/// Ports of one victim above that of coap and coap+tcp: coaps and coaps+tcp, coap+ws.
+const ABOVE: [u16; 2] = [1, 2];
 /// Starts of one victim before its error counts.
 const STARTS_MAX: usize = 3;
 /// How long a victim may take until it listens.
@@ -44,7 +40,7 @@ pub struct Victim {
 impl Victim {
     /// `lowmesh ARGS` with ports of its own and the key of the honest clients.
     pub fn start(binary: &Path, args: &[&str], certificates: bool) -> Result<Self> {
-        // An attack beside this one may take a port between the search and the start.
+        // A program that takes no blocks of ports may take a port between the search and the start.
         let mut last = None;
         for _ in 0..STARTS_MAX {
             match Self::launch(binary, args, certificates) {
@@ -56,7 +52,7 @@ impl Victim {
     }
 
     fn launch(binary: &Path, args: &[&str], certificates: bool) -> Result<Self> {
-        let port = free_ports()?;
+        let port = ports::free(HOST, &ABOVE)?;
         let (plain, web) = (port.to_string(), (port + 2).to_string());
         let mut command = process::command(binary, args);
         command.args(["-a", "127.0.0.1", "-p", &plain, "-k", KEY, "-u", IDENTITY]);
@@ -192,24 +188,6 @@ impl Drop for Folder {
     }
 }
 
-/// The first of as many free ports as a victim needs: below those that systems give to sockets that ask for any.
-pub fn free_ports() -> Result<u16> {
-    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
-    // Programs that run at the same time begin at different places.
-    let start = FIRST_PORT + PORTS * u16::try_from(std::process::id() % STARTS)?;
-    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
-    for number in 0..TRIES as u16 {
-        let first = start + PORTS * number;
-        let free =
-            |port| UdpSocket::bind((HOST, port)).is_ok() && TcpListener::bind((HOST, port)).is_ok();
-        if !given.contains(&first) && (first..first + PORTS).all(free) {
-            given.insert(first);
-            return Ok(first);
-        }
-    }
-    bail!("no {PORTS} free ports in a row")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,11 +197,5 @@ mod tests {
         let kilobytes = resident_kb(std::process::id()).expect("Linux says it");
         assert!((500..10_000_000).contains(&kilobytes), "{kilobytes}");
         assert!(resident_kb(u32::MAX).is_none());
-    }
-
-    #[test]
-    fn the_same_ports_are_not_given_twice() {
-        let first = free_ports().expect("there are some");
-        assert!(first.abs_diff(free_ports().expect("there are some")) >= PORTS);
     }
 }

@@ -12,10 +12,10 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 
 use super::{Program, Row, Track, Way};
-use crate::interop::aiocoap::{WEBSOCKETS_ABOVE, script};
+use crate::interop::aiocoap::script;
 use crate::interop::case::Stage;
 use crate::interop::material::{IDENTITY, KEY, SALT};
-use crate::interop::peer::{Peer, base, two_free_ports};
+use crate::interop::peer::{Peer, WEBSOCKETS_ABOVE, base, two_free_ports};
 use crate::process;
 
 /// Clients of a row that may have a security context each.
