@@ -34,7 +34,7 @@ use serde_json::json;
 use crate::product;
 use attack::{Attack, Findings, Form, Scene, Setup};
 use attacks::ATTACKS;
-use honest::{Team, WHOLE_TURN};
+use honest::{Doors, Team, WHOLE_TURN};
 use measure::{Measured, RECOVERY_MAX};
 use victim::{Folder, Victim};
 
@@ -245,7 +245,8 @@ fn one(binary: &Path, attack: &Attack, options: &Options, seed: u64) -> Result<M
     let memory = field.victim.watch();
     let (plain, secure, web) = (field.victim.plain(), field.victim.secure(), field.victim.web());
     let work = attack.setup.work();
-    let team = Team::start(plain, secure, &work, seed);
+    let certificates = attack.setup == Setup::Tls;
+    let team = Team::start(Doors { plain, secure, web, certificates }, &work, seed);
     std::thread::sleep(PEACE[form]);
     let before = memory.now_mb();
     let scene = Scene {

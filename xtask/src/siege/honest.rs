@@ -3,6 +3,7 @@
 //! They are no part of the product: datagrams with the retransmissions of RFC 7252 s4.2, DTLS, and messages on a byte
 //! stream (RFC 8323), each with long bodies (RFC 7959), an observation (RFC 7641) and proofs of address (RFC 9175).
 
+mod carrier;
 mod datagrams;
 mod secure;
 mod stream;
@@ -15,10 +16,11 @@ use anyhow::{Result, bail, ensure};
 use lowmesh_wire::coap::{Code, OptionNumber};
 
 use super::request::{Answer, BLOCK_OF_512, Request};
+use carrier::Carrier;
 pub use datagrams::{Datagrams, Path, Plain};
 pub use secure::{Secure, hello};
 pub use stream::{Stream, connection, frame, signal};
-pub use team::{Kind, OPENING_FAR, Sample, Team, WHOLE_TURN, Work};
+pub use team::{Doors, Kind, OPENING_FAR, Sample, Team, WHOLE_TURN, Work};
 
 /// How long an answer is waited for. RFC 7252 allows more, but a user does not.
 pub const PATIENCE: Duration = Duration::from_secs(10);
@@ -34,6 +36,12 @@ pub enum Transport {
     Udp,
     /// coap+tcp: a byte stream.
     Tcp,
+    /// coaps+tcp: the same over TLS.
+    Tls,
+    /// coap+ws: WebSockets.
+    Ws,
+    /// coaps+ws: the same over TLS.
+    Wss,
     /// coaps: datagrams over DTLS.
     Dtls,
 }
@@ -58,7 +66,10 @@ pub fn connect(
     Ok(match transport {
         Transport::Udp => Box::new(Datagrams::new(Plain::open(from, to)?, seed)),
         Transport::Dtls => Box::new(Datagrams::new(Secure::open(from, to)?, seed)),
-        Transport::Tcp => Box::new(Stream::open(from, to)?),
+        Transport::Tcp => Box::new(Stream::open(Carrier::tcp(connection(from, to)?)?)?),
+        Transport::Tls => Box::new(Stream::open(Carrier::tls(connection(from, to)?)?)?),
+        Transport::Ws => Box::new(Stream::open(Carrier::web(connection(from, to)?)?)?),
+        Transport::Wss => Box::new(Stream::open(Carrier::secure_web(connection(from, to)?)?)?),
     })
 }
 

@@ -1,27 +1,23 @@
-//! A client over TCP (RFC 8323).
+//! A client over a connection (RFC 8323).
 
-use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use lowmesh_wire::coap::stream::{Framing, StreamMessage, frame_len};
+use lowmesh_wire::coap::stream::{Framing, StreamMessage};
 use lowmesh_wire::coap::{Code, Token};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::carrier::Carrier;
 use super::{Answer, Client, PATIENCE, Request};
 use crate::process::Stopwatch;
 
 /// How long a connection may take.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// The longest message that is taken.
-const LEN_MAX: usize = 1 << 20;
 
 /// A connection.
-#[derive(Debug)]
 pub struct Stream {
-    tcp: TcpStream,
-    buffer: Vec<u8>,
+    carrier: Carrier,
     next_token: u32,
     observation: Option<u32>,
     notified: u64,
@@ -47,57 +43,31 @@ pub fn signal(code: Code) -> Vec<u8> {
 
 /// A request as it goes over a stream.
 pub fn frame(request: &Request, token: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    message(request, token).emit(Framing::Stream, &mut bytes);
+    bytes
+}
+
+fn message(request: &Request, token: u32) -> StreamMessage {
     let mut message = StreamMessage::new(request.code);
     message.token = Token::new(&token.to_be_bytes()).expect("four octets");
     message.options = request.options.clone();
     message.payload.clone_from(&request.payload);
-    let mut bytes = Vec::new();
-    message.emit(Framing::Stream, &mut bytes);
-    bytes
+    message
 }
 
 impl Stream {
-    /// Connects, and says what the client can do (RFC 8323 s5.3).
-    pub fn open(from: Ipv4Addr, to: SocketAddrV4) -> Result<Self> {
-        let mut tcp = connection(from, to)?;
-        tcp.set_write_timeout(Some(PATIENCE))?;
-        tcp.write_all(&signal(Code::CSM))?;
-        Ok(Self { tcp, buffer: Vec::new(), next_token: 0, observation: None, notified: 0 })
-    }
-    /// The next message, if it comes in time.
-    fn receive(&mut self, wait: Duration) -> Result<Option<StreamMessage>> {
-        let clock = Stopwatch::start();
-        loop {
-            if let Some(len) =
-                frame_len(&self.buffer, LEN_MAX)?.filter(|len| *len <= self.buffer.len())
-            {
-                let frame: Vec<u8> = self.buffer.drain(..len).collect();
-                return Ok(Some(StreamMessage::parse(&frame, Framing::Stream)?));
-            }
-            let left = wait.saturating_sub(clock.elapsed());
-            if left.is_zero() {
-                return Ok(None);
-            }
-            self.tcp.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
-            let mut octets = [0; 4096];
-            match self.tcp.read(&mut octets) {
-                Ok(0) => bail!("the server has closed the connection"),
-                Ok(len) => self.buffer.extend_from_slice(&octets[..len]),
-                Err(error) => match error.kind() {
-                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {}
-                    _ => return Err(error.into()),
-                },
-            }
-        }
+    /// Says what the client can do (RFC 8323 s5.3).
+    pub fn open(mut carrier: Carrier) -> Result<Self> {
+        carrier.send(&StreamMessage::new(Code::CSM))?;
+        Ok(Self { carrier, next_token: 0, observation: None, notified: 0 })
     }
     /// The answer with this token, if the message is it.
     fn take(&mut self, message: StreamMessage, token: Option<u32>) -> Result<Option<Answer>> {
         match message.code {
             Code::PING => {
                 let pong = StreamMessage { code: Code::PONG, ..message };
-                let mut bytes = Vec::new();
-                pong.emit(Framing::Stream, &mut bytes);
-                self.tcp.write_all(&bytes)?;
+                self.carrier.send(&pong)?;
                 Ok(None)
             }
             Code::ABORT | Code::RELEASE => {
@@ -126,14 +96,14 @@ impl Client for Stream {
         if observe {
             self.observation = Some(token);
         }
-        self.tcp.write_all(&frame(request, token))?;
+        self.carrier.send(&message(request, token))?;
         let clock = Stopwatch::start();
         loop {
             let left = PATIENCE.saturating_sub(clock.elapsed());
             if left.is_zero() {
                 bail!("no answer within {} s", PATIENCE.as_secs());
             }
-            if let Some(message) = self.receive(left)?
+            if let Some(message) = self.carrier.receive(left)?
                 && let Some(answer) = self.take(message, Some(token))?
             {
                 return Ok(answer);
@@ -143,7 +113,7 @@ impl Client for Stream {
     fn wait(&mut self, span: Duration) -> Result<()> {
         let clock = Stopwatch::start();
         while let Some(left) = span.checked_sub(clock.elapsed()).filter(|left| !left.is_zero()) {
-            if let Some(message) = self.receive(left)? {
+            if let Some(message) = self.carrier.receive(left)? {
                 self.take(message, None)?;
             }
         }
@@ -157,6 +127,7 @@ impl Client for Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read as _, Write as _};
     use std::net::TcpListener;
 
     #[test]
@@ -175,7 +146,9 @@ mod tests {
             tcp.read_to_end(&mut rest).expect("until it closes");
             (came, rest)
         });
-        let mut client = Stream::open(Ipv4Addr::new(127, 5, 5, 5), to).expect("a connection");
+        let tcp = connection(Ipv4Addr::new(127, 5, 5, 5), to).expect("a connection");
+        let carrier = Carrier::tcp(tcp).expect("open");
+        let mut client = Stream::open(carrier).expect("a connection");
         client.ask(&Request::get("/"), true).expect("the state");
         let answer = client.ask(&Request::get("/"), false).expect("an answer");
         assert_eq!((answer.code, client.notified()), (Code::CHANGED, 1));

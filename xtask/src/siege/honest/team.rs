@@ -17,7 +17,7 @@ use crate::siege::forged::address;
 /// Honest clients beside the victim.
 const NEAR: u64 = 20;
 /// Honest clients 200 ms away, two for each transport.
-const FAR: u64 = 6;
+const FAR: u64 = 8;
 const CLIENTS: u64 = NEAR + FAR;
 /// Between two requests of one client: five a second.
 pub const PERIOD: Duration = Duration::from_millis(200);
@@ -26,14 +26,14 @@ const NET: u8 = 1;
 /// A request that takes longer is not normal.
 const SLOW: Duration = Duration::from_secs(1);
 /// A new connection of a client 200 ms away and its observation: four round trips more than next to the server. Those are
-/// the three of a DTLS handshake with its cookie (RFC 6347 s4.2.4) and that of the observation; over TCP there are two,
-/// and over UDP two if the server wants an Echo value (RFC 9175 s2.3).
+/// the three of a DTLS handshake with its cookie (RFC 6347 s4.2.4) and that of the observation; over TLS and WebSockets there
+/// are as many, over TCP two, and over UDP two if the server wants an Echo value (RFC 9175 s2.3).
 pub const OPENING_FAR: Duration = SLOW.saturating_add(ROUND_TRIP.saturating_mul(4));
 /// A resource changes once a second; after so long without a notification an observer counts as forgotten. RFC 7641
 /// s4.5.1 allows 3 s between unconfirmed notifications, and a lost one is made good by the next.
 const FORGOTTEN: Duration = Duration::from_secs(5);
 /// Kinds of failures that are kept for people to read.
-const FAILURES_MAX: usize = 8;
+const FAILURES_MAX: usize = 16;
 
 /// Kinds of requests that each client makes in turn.
 const KINDS: u32 = 4;
@@ -65,6 +65,33 @@ impl Work {
         update: "/large-update",
         observed: Some("/time"),
     };
+}
+
+/// Where a victim takes what.
+#[derive(Clone, Copy, Debug)]
+pub struct Doors {
+    /// coap and coap+tcp.
+    pub plain: SocketAddrV4,
+    /// coaps, and with certificates coaps+tcp.
+    pub secure: SocketAddrV4,
+    /// coap+ws, or coaps+ws with certificates.
+    pub web: SocketAddrV4,
+    pub certificates: bool,
+}
+
+impl Doors {
+    /// How the client with this number connects: one of each transport in four, and of streams every other one over TLS.
+    const fn of(self, number: u64) -> (Transport, SocketAddrV4) {
+        let second = self.certificates && number / 4 % 2 == 1;
+        match number % 4 {
+            0 => (Transport::Udp, self.plain),
+            1 if second => (Transport::Tls, self.secure),
+            1 => (Transport::Tcp, self.plain),
+            2 if self.certificates => (Transport::Wss, self.web),
+            2 => (Transport::Ws, self.web),
+            _ => (Transport::Dtls, self.secure),
+        }
+    }
 }
 
 /// One request and what became of it.
@@ -145,17 +172,13 @@ pub struct Team {
 }
 
 impl Team {
-    /// Sends them to work, near and far: over UDP, TCP and DTLS by turns.
-    pub fn start(plain: SocketAddrV4, secure: SocketAddrV4, work: &Work, seed: u64) -> Self {
+    /// Sends them to work, near and far: over UDP, TCP, DTLS and WebSockets by turns, and over TLS where the victim has it.
+    pub fn start(doors: Doors, work: &Work, seed: u64) -> Self {
         let shared = Arc::new(Shared::new());
         let start = |number: u64| {
             let (shared, work) = (shared.clone(), work.clone());
             let far = number >= NEAR;
-            let (transport, to) = match (far, number % 4, number % 3) {
-                (false, 0 | 1, _) | (true, _, 0) => (Transport::Udp, plain),
-                (false, 2, _) | (true, _, 1) => (Transport::Tcp, plain),
-                _ => (Transport::Dtls, secure),
-            };
+            let (transport, to) = doors.of(number);
             let worker = Worker { number, far, transport, to, seed: seed ^ number, work, shared };
             std::thread::spawn(move || worker.run())
         };
@@ -281,8 +304,8 @@ impl Worker {
         let own = address(NET, self.number);
         let distance = match (self.far, self.transport) {
             (false, _) => None,
-            (true, Transport::Tcp) => Some(Distance::connection(own, self.to)?),
             (true, Transport::Udp | Transport::Dtls) => Some(Distance::datagrams(own, self.to)?),
+            (true, _) => Some(Distance::connection(own, self.to)?),
         };
         // A relay has the address of its client.
         let (from, to) = distance
@@ -370,15 +393,19 @@ mod tests {
             panic!("bound to IPv4")
         };
         drop(nobody);
-        let mut team = Team::start(to, to, &Work::DEMO, 1);
+        let doors = Doors { plain: to, secure: to, web: to, certificates: true };
+        let mut team = Team::start(doors, &Work::DEMO, 1);
         std::thread::sleep(Duration::from_millis(600));
         let failures = team.failures().join("\n");
-        for one in ["Udp a", "Tcp a", "Dtls a", "Tcp far away"] {
+        let transports =
+            ["Udp a", "Tcp a", "Tls a", "Wss a", "Dtls a", "Tcp far away", "Wss far away"];
+        for one in transports {
             assert!(failures.contains(one), "{one}: {failures}");
         }
         // No relay tells a client far away that its datagrams are refused: it waits.
         let at_work = |number: u64| team.shared.slow_from[number as usize].load(Ordering::Relaxed);
-        assert!((NEAR..CLIENTS).all(|number| number % 3 == 1 || at_work(number) > 0));
+        let waits = |number: &u64| matches!(doors.of(*number).0, Transport::Udp | Transport::Dtls);
+        assert!((NEAR..CLIENTS).filter(waits).all(|number| at_work(number) > 0));
         team.shared.over.store(true, Ordering::Relaxed);
         team.clients.clear();
     }
