@@ -221,6 +221,9 @@ pub const MAILBOX_MAX: usize = 256;
 pub const REPORT_WAIT: Duration = Duration::from_secs(1);
 /// ALPN identifier of CoAP over TLS: RFC 8323 s8.2.
 pub const ALPN: &[u8] = b"coap";
+/// ALPN identifier of WebSockets over TLS: their handshake is a request of HTTP/1.1 (RFC 6455 s4.1, RFC 7301 s6), and
+/// browsers name no other. RFC 8323 s8.2 is about coaps+tcp alone.
+pub const ALPN_WEB: &[u8] = b"http/1.1";
 /// Path of CoAP over WebSockets: RFC 8323 s8.3.
 pub const WEBSOCKET_PATH: &str = "/.well-known/coap";
 /// Octets that a WebSocket reads at once, and that it gathers before it writes them; ours. A message is flushed behind its

@@ -133,7 +133,11 @@ impl StreamTransport {
             Some(tls) => {
                 // RFC 8323 s8.2: at its default port a server may go without ALPN.
                 let usual = uri.port() == Scheme::CoapsTcp.default_port();
-                let alpn = if usual || websocket { Alpn::Optional } else { Alpn::Required };
+                let alpn = match (websocket, usual) {
+                    (true, _) => Alpn::Web,
+                    (false, true) => Alpn::Optional,
+                    (false, false) => Alpn::Required,
+                };
                 Box::new(tls.connect(&host, stream, alpn).await?)
             }
         };
@@ -327,7 +331,7 @@ impl Incoming {
     pub async fn open(self) -> Result<StreamTransport, ConnectError> {
         let stream: Box<dyn ByteStream> = match &self.tls {
             None => Box::new(self.stream),
-            Some(tls) => Box::new(tls.accept(self.stream).await?),
+            Some(tls) => Box::new(tls.accept(self.stream, self.websocket).await?),
         };
         let (stream, meter) = Metered::new(stream);
         let wire = if self.websocket {

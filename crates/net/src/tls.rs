@@ -13,7 +13,7 @@ use rustls::{
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 
-use crate::params::ALPN;
+use crate::params::{ALPN, ALPN_WEB};
 
 /// Certificates or keys that cannot be used, or a handshake that failed.
 #[derive(Debug, thiserror::Error)]
@@ -78,11 +78,17 @@ fn hint_of(why: &CertificateError) -> &'static str {
 
 /// The certificates that a client trusts.
 #[derive(Clone)]
-pub struct TlsClient(TlsConnector);
+pub struct TlsClient {
+    stream: TlsConnector,
+    web: TlsConnector,
+}
 
 /// The certificate of a server.
 #[derive(Clone)]
-pub struct TlsServer(TlsAcceptor);
+pub struct TlsServer {
+    stream: TlsAcceptor,
+    web: TlsAcceptor,
+}
 
 impl std::fmt::Debug for TlsClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -100,8 +106,15 @@ impl std::fmt::Debug for TlsServer {
 pub enum Alpn {
     /// RFC 8323 s8.2: at every port but 5684.
     Required,
-    /// At port 5684, and under WebSockets, which have a subprotocol of their own.
+    /// At port 5684.
     Optional,
+    /// WebSockets, which are HTTP to TLS, and have a subprotocol of their own.
+    Web,
+}
+
+/// Under WebSockets peers may offer what coaps+tcp has, as ours once did.
+fn of_web() -> Vec<Vec<u8>> {
+    vec![ALPN_WEB.to_vec(), ALPN.to_vec()]
 }
 
 impl TlsClient {
@@ -113,9 +126,7 @@ impl TlsClient {
         }
         let builder = ClientConfig::builder_with_provider(provider());
         let builder = builder.with_safe_default_protocol_versions()?;
-        let mut config = builder.with_root_certificates(roots).with_no_client_auth();
-        config.alpn_protocols = vec![ALPN.to_vec()];
-        Ok(Self(Arc::new(config).into()))
+        Ok(Self::with(builder.with_root_certificates(roots).with_no_client_auth()))
     }
     /// Trusts every server, whatever its certificate; only for tests, because anybody can be in the middle.
     pub fn insecure() -> Result<Self, TlsError> {
@@ -123,9 +134,13 @@ impl TlsClient {
         let builder = builder.with_safe_default_protocol_versions()?;
         let anyone = Arc::new(Anyone(provider()));
         let builder = builder.dangerous().with_custom_certificate_verifier(anyone);
-        let mut config = builder.with_no_client_auth();
+        Ok(Self::with(builder.with_no_client_auth()))
+    }
+    fn with(mut config: ClientConfig) -> Self {
         config.alpn_protocols = vec![ALPN.to_vec()];
-        Ok(Self(Arc::new(config).into()))
+        let stream = Arc::new(config.clone()).into();
+        config.alpn_protocols = of_web();
+        Self { stream, web: Arc::new(config).into() }
     }
     /// Performs the handshake with the host of this name or address.
     pub async fn connect<S: AsyncRead + AsyncWrite + Unpin>(
@@ -136,10 +151,13 @@ impl TlsClient {
     ) -> Result<client::TlsStream<S>, TlsError> {
         let name = ServerName::try_from(host.to_owned());
         let name = name.map_err(|_| TlsError::Name(host.to_owned()))?;
-        let stream = self.0.connect(name, stream).await?;
+        let connector = if alpn == Alpn::Web { &self.web } else { &self.stream };
+        let stream = connector.connect(name, stream).await?;
         let chosen = stream.get_ref().1.alpn_protocol();
         match (chosen, alpn) {
-            (Some(ALPN), _) | (None, Alpn::Optional) => Ok(stream),
+            (Some(ALPN), _) | (None, Alpn::Optional | Alpn::Web) | (Some(ALPN_WEB), Alpn::Web) => {
+                Ok(stream)
+            }
             _ => Err(TlsError::NotCoap),
         }
     }
@@ -192,14 +210,18 @@ impl TlsServer {
         let mut config =
             builder.with_no_client_auth().with_single_cert(certificates(chain)?, key)?;
         config.alpn_protocols = vec![ALPN.to_vec()];
-        Ok(Self(Arc::new(config).into()))
+        let stream = Arc::new(config.clone()).into();
+        config.alpn_protocols = of_web();
+        Ok(Self { stream, web: Arc::new(config).into() })
     }
-    /// Performs the handshake with a client.
+    /// Performs the handshake with a client, of WebSockets or not.
     pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         stream: S,
+        websocket: bool,
     ) -> Result<server::TlsStream<S>, TlsError> {
-        Ok(self.0.accept(stream).await?)
+        let acceptor = if websocket { &self.web } else { &self.stream };
+        Ok(acceptor.accept(stream).await?)
     }
 }
 
@@ -213,4 +235,44 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
 
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHAIN: &[u8] = include_bytes!("../tests/tls/server.pem");
+    const KEY: &[u8] = include_bytes!("../tests/tls/server.key");
+    const AUTHORITY: &[u8] = include_bytes!("../tests/tls/ca.pem");
+
+    /// What a server and a client with these protocols agree on.
+    async fn agreed(protocols: &[&[u8]], websocket: bool) -> Option<Option<Vec<u8>>> {
+        let server = TlsServer::new(CHAIN, KEY).expect("the certificate of the tests");
+        let mut roots = RootCertStore::empty();
+        for authority in certificates(AUTHORITY).expect("that of the tests") {
+            roots.add(authority).expect("an authority");
+        }
+        let builder = ClientConfig::builder_with_provider(provider());
+        let builder = builder.with_safe_default_protocol_versions().expect("TLS");
+        let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+        config.alpn_protocols = protocols.iter().map(|one| one.to_vec()).collect();
+        let client = TlsConnector::from(Arc::new(config));
+        let (ours, theirs) = tokio::io::duplex(1 << 14);
+        let name = ServerName::try_from("localhost").expect("a name");
+        let (accepted, connected) =
+            tokio::join!(server.accept(ours, websocket), client.connect(name, theirs));
+        connected.ok()?;
+        let accepted = accepted.expect("the client has connected");
+        Some(accepted.get_ref().1.alpn_protocol().map(<[u8]>::to_vec))
+    }
+
+    #[tokio::test]
+    async fn a_browser_opens_websockets_over_tls() {
+        let browser: &[&[u8]] = &[b"h2", b"http/1.1"];
+        assert_eq!(agreed(browser, true).await, Some(Some(ALPN_WEB.to_vec())));
+        assert_eq!(agreed(&[], true).await, Some(None));
+        assert_eq!(agreed(&[ALPN], true).await, Some(Some(ALPN.to_vec())));
+        assert_eq!(agreed(browser, false).await, None, "that is no client of CoAP");
+        assert_eq!(agreed(&[ALPN], false).await, Some(Some(ALPN.to_vec())));
+    }
 }
