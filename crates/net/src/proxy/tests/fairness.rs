@@ -4,6 +4,7 @@ use std::net::UdpSocket;
 use std::time::Instant;
 
 use lowmesh_coap::CongestionControl;
+use lowmesh_wire::coap::{Kind, MessageId};
 use tokio::task::JoinSet;
 
 use super::*;
@@ -103,6 +104,57 @@ async fn a_slow_request_of_an_unproven_client_leaves_a_place_at_its_target_for_o
     assert_eq!(ask_over_tcp(proxy.tcp, quick).await.code, Code::CONTENT);
     assert!(begun.elapsed() < Duration::from_millis(600), "{:?}", begun.elapsed());
     assert_eq!(asking.await.expect("no panic").code, Code::CONTENT);
+}
+
+/// What a client that knows no Echo hears from its one port: the code, and whether it gets an Echo value.
+async fn hear_raw(
+    client: &tokio::net::UdpSocket,
+    id: u16,
+    request: RequestTemplate,
+) -> (Code, bool) {
+    let mut message = Message::new(Kind::Confirmable, request.code, MessageId(id));
+    message.options = request.options;
+    client.send(&message.to_vec()).await.expect("a route");
+    let mut buffer = [0; 2048];
+    loop {
+        let heard = tokio::time::timeout(Duration::from_secs(20), client.recv(&mut buffer)).await;
+        let len = heard.expect("an answer within 20 s").expect("an open socket");
+        let answer = Message::parse(&buffer[..len]).expect("a message");
+        if answer.code != Code::EMPTY {
+            let ack = Message::new(Kind::Acknowledgement, Code::EMPTY, answer.message_id);
+            client.send(&ack.to_vec()).await.expect("a route");
+            return (answer.code, answer.options.get(OptionNumber::ECHO).is_some());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_without_echo_that_waits_in_vain_hears_in_the_end_that_a_proof_would_help() {
+    let (proxy, (_socket, silence)) = (proxy_server(None).await, silent());
+    let client = tokio::net::UdpSocket::bind("[::1]:0").await.expect("free");
+    client.connect(proxy.udp).await.expect("a route");
+    // Two of proven clients fill the window, the next ones stand before everybody else.
+    let to = proxy.tcp;
+    let mut proven = JoinSet::new();
+    for (number, wait) in [0, 0, 0, 10].into_iter().enumerate() {
+        let get = request(Code::GET, &format!("{silence}/{number}"));
+        proven.spawn(async move {
+            tokio::time::sleep(Duration::from_secs(wait)).await;
+            let (transport, peer) = over_tcp(to).await;
+            hear_within(Duration::from_secs(60), transport, peer, get).await
+        });
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let get = || request(Code::GET, &format!("{silence}/raw"));
+    let (begun, asked) = (now(), hear_raw(&client, 1, get()).await);
+    assert_eq!(asked, (Code::UNAUTHORIZED, true));
+    assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
+    tokio::time::sleep(crate::params::PROXY_PROOF_TIME).await;
+    let begun = now();
+    assert_eq!(hear_raw(&client, 2, get()).await, (Code::UNAUTHORIZED, true));
+    let waited = begun.elapsed();
+    let most = crate::params::PROXY_QUEUE_WAIT;
+    assert!((most / 2..most + Duration::from_secs(2)).contains(&waited), "{waited:?}");
 }
 
 #[cfg(target_os = "linux")]

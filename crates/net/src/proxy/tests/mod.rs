@@ -143,15 +143,29 @@ async fn ask_with(udp: Udp, to: SocketAddr, message: RequestTemplate) -> Message
 }
 
 async fn ask_over_tcp(to: SocketAddr, message: RequestTemplate) -> Message {
+    let (transport, peer) = over_tcp(to).await;
+    hear(transport, peer, message).await
+}
+
+async fn over_tcp(to: SocketAddr) -> (impl Transport, Peer) {
     let uri = format!("coap+tcp://{to}").parse().expect("a URI");
     let line = StreamTransport::connect(&uri, None).await.expect("it listens");
     let peer = Peer::new(line.peer, None);
     let host =
         over_connections(ConnectionLimits::default(), HostLimits::default(), None, fresh_rng());
-    hear(Connected::new(line, host), peer, message).await
+    (Connected::new(line, host), peer)
 }
 
-async fn hear(mut transport: impl Transport, peer: Peer, message: RequestTemplate) -> Message {
+async fn hear(transport: impl Transport, peer: Peer, message: RequestTemplate) -> Message {
+    hear_within(Duration::from_secs(20), transport, peer, message).await
+}
+
+async fn hear_within(
+    most: Duration,
+    mut transport: impl Transport,
+    peer: Peer,
+    message: RequestTemplate,
+) -> Message {
     transport.handle(Input::Request { peer, message, handle: Handle(1) }).expect("room for one");
     let heard = async {
         loop {
@@ -162,7 +176,7 @@ async fn hear(mut transport: impl Transport, peer: Peer, message: RequestTemplat
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), heard).await.expect("an end within 20 s")
+    tokio::time::timeout(most, heard).await.expect("an end in time")
 }
 
 fn request(code: Code, uri: &str) -> RequestTemplate {
