@@ -84,6 +84,7 @@ pub fn run(args: &[String]) -> Result<()> {
     groups.extend(own_tcp::groups(stage, libcoap, python.as_deref()));
     groups.extend(folders::groups(stage));
     groups.extend(entities::groups(stage, libcoap, python.as_deref()));
+    groups.extend(product::groups(stage, peers, &options));
     let capture = Capture::start(&material, &tally)?;
     let ports = together(groups, &tally);
     if let Some(capture) = capture {

@@ -134,7 +134,7 @@ impl Transfer {
         let tag = tag.to_vec();
         let mut transfer =
             Self { request, limits, phase, echo, echoed, restarts, tag, hint, once, observe };
-        if transfer.request.payload.len() > transfer.whole_max(limits.exponent) {
+        if transfer.is_cut() {
             transfer.tag_body();
         }
         transfer
@@ -149,6 +149,10 @@ impl Transfer {
         let options = &self.request.options;
         let overhead = HEADER_MAX + options.as_bytes().len() + ECHO_OPTION_MAX;
         chunk + protected_surplus(options, overhead)
+    }
+    /// Whether the body of the request leaves in more than one message.
+    pub fn is_cut(&self) -> bool {
+        self.request.payload.len() > self.whole_max(self.limits.exponent)
     }
     /// The body needs blocks.
     fn tag_body(&mut self) {

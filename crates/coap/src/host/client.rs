@@ -72,6 +72,10 @@ struct FirstBlock<P> {
 #[derive(Debug)]
 pub(super) struct Client<P> {
     asks: BTreeMap<Name, Ask<P>>,
+    /// Requests whose bodies need blocks if the peer takes no more than every peer does, and which wait until it says what it
+    /// takes: RFC 8323 s5.3.2 has no blocks for a peer that has not named them, and one that then takes the whole may know no
+    /// outer blocks of OSCORE. Their connections bound the time.
+    waiting: Vec<(Name, RequestTemplate)>,
     /// Requests to groups whose wait has passed while answers of members still come in.
     over: Vec<Handle>,
     cache: Cache<P>,
@@ -80,7 +84,8 @@ pub(super) struct Client<P> {
 impl<P: PeerAddress> Client<P> {
     /// A client that keeps so many octets of responses for requests to come.
     pub(super) fn new(cache_max: usize) -> Self {
-        Self { asks: BTreeMap::new(), over: Vec::new(), cache: Cache::new(cache_max) }
+        let (waiting, over) = (Vec::new(), Vec::new());
+        Self { asks: BTreeMap::new(), waiting, over, cache: Cache::new(cache_max) }
     }
     fn open<T: Transport<P>>(&mut self, layer: &mut ExchangeLayer<P, T>, ask: Ask<P>) -> Name {
         let inner = layer.next_name();
@@ -137,12 +142,47 @@ impl<P: PeerAddress> Client<P> {
             Lookup::Stale(tag) => plain = validating(&mut message, &tag),
             Lookup::Missing => {}
         }
-        let tag = layer.request_tag(&message);
-        let transfer = Transfer::new(message, transfer_limits(layer, peer), &tag);
-        let ask = Ask::new(peer, name, Role::Request);
-        let inner = self.open(layer, Ask { transfer: Some(transfer), plain, ..ask });
-        let sent = self.send_next(layer, inner, now);
+        let ask = Ask { plain, ..Ask::new(peer, name, Role::Request) };
+        let inner = self.open(layer, ask);
+        let sent = self.ask_now_or_later(layer, inner, message, now);
         self.keep_if_accepted(inner, sent)
+    }
+
+    /// Sends a request, or the first block of it, unless it waits for what its peer takes.
+    fn ask_now_or_later<T: Transport<P>>(
+        &mut self,
+        layer: &mut ExchangeLayer<P, T>,
+        inner: Name,
+        message: RequestTemplate,
+        now: Instant,
+    ) -> Result<(), Rejected> {
+        let Some(ask) = self.asks.get_mut(&inner) else { return Ok(()) };
+        let (limits, tag) = (transfer_limits(layer, ask.peer), layer.request_tag(&message));
+        let transfer = Transfer::new(message.clone(), limits, &tag);
+        if transfer.is_cut() && layer.transport.awaits_capabilities(ask.peer) {
+            self.waiting.push((inner, message));
+            return Ok(());
+        }
+        ask.transfer = Some(transfer);
+        self.send_next(layer, inner, now)
+    }
+
+    /// Sends what waited for peers that have said what they take, or are gone.
+    pub(super) fn send_waiting<T: Transport<P>>(
+        &mut self,
+        layer: &mut ExchangeLayer<P, T>,
+        now: Instant,
+    ) {
+        let asks = &self.asks;
+        let waits = |(inner, _): &(Name, RequestTemplate)| {
+            asks.get(inner).is_some_and(|ask| layer.transport.awaits_capabilities(ask.peer))
+        };
+        let ready: Vec<_>;
+        (self.waiting, ready) = self.waiting.drain(..).partition(waits);
+        for (inner, message) in ready {
+            let sent = self.ask_now_or_later(layer, inner, message, now);
+            self.end_if_refused(layer, inner, sent, now);
+        }
     }
 
     /// The application wants to know whether a peer is there.
@@ -299,18 +339,32 @@ impl<P: PeerAddress> Client<P> {
         now: Instant,
     ) {
         match progress {
-            Progress::Ask => match self.send_next(layer, inner, now) {
-                Ok(()) => {}
-                Err(Rejected::TooLong { .. }) => {
-                    self.end(layer, inner, (DropReason::TooLarge, Some(Fault::Narrow)), now);
-                }
-                Err(_) => self.end(layer, inner, (DropReason::QueueFull, None), now),
-            },
+            Progress::Ask => {
+                let sent = self.send_next(layer, inner, now);
+                self.end_if_refused(layer, inner, sent, now);
+            }
             Progress::Done(message) => self.deliver(layer, inner, from, message, rtt, now),
             Progress::Failed(error) => {
                 let (reason, fault) = told(error);
                 self.end(layer, inner, (reason, Some(fault)), now);
             }
+        }
+    }
+
+    /// The next message of a transfer could not be sent.
+    fn end_if_refused<T: Transport<P>>(
+        &mut self,
+        layer: &mut ExchangeLayer<P, T>,
+        inner: Name,
+        sent: Result<(), Rejected>,
+        now: Instant,
+    ) {
+        match sent {
+            Ok(()) => {}
+            Err(Rejected::TooLong { .. }) => {
+                self.end(layer, inner, (DropReason::TooLarge, Some(Fault::Narrow)), now);
+            }
+            Err(_) => self.end(layer, inner, (DropReason::QueueFull, None), now),
         }
     }
 

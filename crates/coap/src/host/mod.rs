@@ -228,6 +228,7 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
     /// Deals with what the transport wants until it wants nothing; what it has room for then is
     /// notifications.
     fn drain(&mut self, now: Instant) {
+        self.client.send_waiting(&mut self.layer, now);
         loop {
             while let Some(output) = self.layer.transport.poll_output() {
                 self.on_output(output, now);

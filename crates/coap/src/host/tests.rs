@@ -11,6 +11,7 @@ use crate::blockwise::{Block, Exponent};
 use crate::event::{Notifications, RequestTemplate, ResponseTemplate};
 
 mod bounds;
+mod capabilities;
 mod cut;
 mod drive;
 mod groups;

@@ -13,6 +13,11 @@ use crate::{ConfigError, CongestionControl, Endpoint, Lifetimes, PeerAddress};
 pub trait Transport<P>: for<'a> Machine<Input<'a> = Input<'a, P>, Output = Output<P>> {
     /// The largest blocks that a message to `peer` takes, and how many octets of payload it holds.
     fn block_limits(&self, peer: P) -> (Exponent, usize);
+    /// Whether `block_limits` are guesses until the peer has said what it takes. Only a connection waits for that, until the
+    /// first CSM (RFC 8323 s5.3), or until it ends without one.
+    fn awaits_capabilities(&self, _peer: P) -> bool {
+        false
+    }
     /// Whether a message of `peer` may have the blocks of BERT, which only connections carry (RFC 8323 s6).
     fn takes_bert(&self, peer: P) -> bool {
         self.block_limits(peer).0.is_bert()

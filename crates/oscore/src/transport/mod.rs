@@ -445,6 +445,9 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Transport<P> for Prot
         }
         Ok(())
     }
+    fn awaits_capabilities(&self, peer: P) -> bool {
+        self.transport.awaits_capabilities(peer)
+    }
     fn takes_bert(&self, peer: P) -> bool {
         // What is protected may come from a connection, through a proxy; what is not is looked at here.
         self.protection.is_some() || self.transport.takes_bert(peer)
