@@ -344,6 +344,12 @@ impl<P: PeerAddress> Server<P> {
         if code == Code::REQUEST_ENTITY_TOO_LARGE {
             self.say_body_max(&mut response);
         }
+        if more && !proven {
+            // RFC 9175 s2.3: the client returns the value with its next block. To ask for a proof once the body is whole would
+            // cost the client all blocks a second time.
+            let value = self.challenges.challenge(asked.peer, now, &mut layer.rng);
+            response.options.set(OptionNumber::ECHO, &value);
+        }
         Err(response)
     }
 

@@ -133,3 +133,27 @@ fn a_request_for_a_later_block_registers_no_observer() {
     let answer = answer_with(&mut server, &state(&body(300)), T0).remove(0).1;
     assert_eq!((has(&answer), server.observers()), ([false, true, true], 0));
 }
+
+#[test]
+fn a_client_has_proven_its_address_before_the_body_that_it_sends_is_whole() {
+    let mut pair = pair(CAREFUL, Vec::new());
+    assert!(!pair.server.is_proven(CLIENT));
+    pair.ask(RequestTemplate::new(Code::PUT, "/put").with_payload(body(2000)));
+    assert!(pair.asked == 1 && pair.server.is_proven(CLIENT));
+    // One that knows no Echo goes on without.
+    let mut server = host(2, CAREFUL);
+    for (number, more, code) in [(0, true, Code::CONTINUE), (1, false, Code::CHANGED)] {
+        let mut put = get(Kind::Confirmable, number as u16, "/put");
+        (put.code, put.payload) = (Code::PUT, body(64));
+        let block = Block { number, more, exponent: Exponent::fitting(64) };
+        block.write(&mut put.options, OptionNumber::BLOCK1);
+        hear(&mut server, CLIENT, &put, T0);
+        let (asked, mut sent) = super::drive::wants(&mut server);
+        if let Some((exchange, _)) = asked.first() {
+            super::drive::respond(&mut server, *exchange, ResponseTemplate::new(code), T0);
+            sent = super::drive::wants(&mut server).1;
+        }
+        let answer = &sent[0].1;
+        assert_eq!((answer.code, answer.options.get(OptionNumber::ECHO).is_some()), (code, more));
+    }
+}
