@@ -141,7 +141,7 @@ async fn a_client_without_echo_that_waits_in_vain_hears_in_the_end_that_a_proof_
         proven.spawn(async move {
             tokio::time::sleep(Duration::from_secs(wait)).await;
             let (transport, peer) = over_tcp(to).await;
-            hear_within(Duration::from_secs(60), transport, peer, get).await
+            Box::pin(hear_within(Duration::from_secs(60), transport, peer, get)).await
         });
     }
     tokio::time::sleep(Duration::from_millis(200)).await;

@@ -157,7 +157,7 @@ async fn over_tcp(to: SocketAddr) -> (impl Transport, Peer) {
 }
 
 async fn hear(transport: impl Transport, peer: Peer, message: RequestTemplate) -> Message {
-    hear_within(Duration::from_secs(20), transport, peer, message).await
+    Box::pin(hear_within(Duration::from_secs(20), transport, peer, message)).await
 }
 
 async fn hear_within(
