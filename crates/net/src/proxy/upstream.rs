@@ -155,7 +155,7 @@ impl Upstream {
             let _permit = tokio::select! {
                 biased;
                 permit = place.permit() => permit,
-                () = place.out_of_patience() => return Err(Refusal::unproven()),
+                () = place.out_of_patience(request.code) => return Err(Refusal::unproven()),
             };
             let asked = self.client.request(request.code, target).template(request);
             let begun = asked.at(addresses).within(HANDSHAKE_MAX).begin().await;

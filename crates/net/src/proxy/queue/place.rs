@@ -2,8 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use lowmesh_coap::params::ACK_DELAY;
 use lowmesh_shares::Newcomer;
 use lowmesh_units::{Duration, Instant};
+use lowmesh_wire::coap::Code;
 use tokio::sync::oneshot;
 
 use super::origin::Origin;
@@ -69,15 +71,22 @@ impl Place {
         }
     }
     /// Resolves when an unproven request has waited for more than [`PROXY_UNPROVEN_WAIT`], or will. The proxy then sends Echo
-    /// (RFC 9175 s2.3): a client that has proven its address comes first. A client that returns no value waits on.
-    pub(in crate::proxy) async fn out_of_patience(&self) {
+    /// (RFC 9175 s2.3): a client that has proven its address comes first. A client that returns no value waits on, and so does
+    /// one whose request is acknowledged and changes something: libcoap repeats it with the value of the acknowledgement,
+    /// and not with that of a separate response.
+    pub(in crate::proxy) async fn out_of_patience(&self, method: Code) {
         if self.newcomer.proven || self.patient {
             std::future::pending::<()>().await;
         }
         let most = Duration::from(PROXY_UNPROVEN_WAIT);
         let until = self.queue.clock.now() + most;
+        let reads = matches!(method, Code::GET | Code::FETCH);
+        let asks_until = self.queue.clock.now() + ACK_DELAY;
         while !self.is_late(until, most) {
             tokio::time::sleep(UNPROVEN_LOOK).await;
+            if !reads && self.queue.clock.now() + UNPROVEN_LOOK.into() > asks_until {
+                std::future::pending::<()>().await;
+            }
         }
         let is_due = self.queue.lock().challenged.is_due(self.asker, self.queue.clock.now());
         if !is_due {

@@ -1,5 +1,7 @@
 //! Who gets a place, who gives way, and whose turn it is.
 
+use lowmesh_wire::coap::Code;
+
 use super::*;
 
 impl From<(Client, bool)> for Asker {
@@ -130,15 +132,29 @@ async fn an_unproven_client_is_asked_for_a_proof_before_it_loses_patience() {
     drop(first.permit().await);
     first.sent();
     let soon = std::time::Duration::from_secs(3);
-    let patience = second.out_of_patience();
+    let patience = second.out_of_patience(Code::GET);
     tokio::pin!(patience);
     assert!(tokio::time::timeout(soon, &mut patience).await.is_err());
     assert!(tokio::time::timeout(soon, &mut patience).await.is_ok());
     assert!(
-        tokio::time::timeout(soon / 30, enter(2, true).expect("room").out_of_patience())
+        tokio::time::timeout(soon / 30, enter(2, true).expect("room").out_of_patience(Code::GET))
             .await
             .is_err()
     );
+}
+
+#[tokio::test]
+async fn a_change_that_is_acknowledged_waits_on_for_its_turn() {
+    let queue = Queue::new(BOUNDS);
+    let enter = |who| queue.enter((client(who), false), "slow", false).expect("few wait").0;
+    let (first, second) = (enter(0), enter(1));
+    drop(first.permit().await);
+    first.sent();
+    let waits = crate::params::PROXY_UNPROVEN_WAIT + std::time::Duration::from_millis(200);
+    let put = tokio::time::timeout(waits, second.out_of_patience(Code::PUT));
+    let get = tokio::time::timeout(waits, second.out_of_patience(Code::GET));
+    let (put, get) = tokio::join!(put, get);
+    assert!(put.is_err() && get.is_ok());
 }
 
 #[tokio::test]
@@ -155,7 +171,7 @@ async fn a_client_without_echo_waits_for_its_turn_the_next_time() {
     tokio::time::sleep(crate::params::PROXY_PROOF_TIME).await;
     let patient = enter(3, false).expect("it has returned no value");
     let waits = crate::params::PROXY_UNPROVEN_WAIT + std::time::Duration::from_millis(200);
-    let asked = tokio::time::timeout(waits, patient.out_of_patience()).await;
+    let asked = tokio::time::timeout(waits, patient.out_of_patience(Code::GET)).await;
     assert!(asked.is_err(), "a question does not help it");
     // The pause is twelve times half a second.
     let turn = tokio::time::timeout(std::time::Duration::from_secs(3), patient.permit()).await;
