@@ -1,5 +1,7 @@
 //! A host's own requests: each is one transfer, whatever number of messages it takes.
 
+mod parts;
+
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -58,14 +60,6 @@ impl<P> Ask<P> {
         let (observation, plain) = (None, None);
         Self { peer, name, role, transfer, started, retransmissions, observation, plain }
     }
-}
-
-/// The first block of a message, or the whole of it, that belongs to an open request.
-struct FirstBlock<P> {
-    from: P,
-    message: Message,
-    role: Role,
-    rtt: Duration,
 }
 
 /// All requests of a host that are not over.
@@ -471,84 +465,6 @@ impl<P: PeerAddress> Client<P> {
             // It was told already that the state is missing.
             self.close(inner);
         }
-    }
-
-    /// The state of an observed resource, or its first block.
-    pub(super) fn on_notification<T: Transport<P>>(
-        &mut self,
-        layer: &mut ExchangeLayer<P, T>,
-        inner: Name,
-        from: P,
-        first: Message,
-        now: Instant,
-    ) {
-        if let Some(ask) = self.asks.get_mut(&inner) {
-            ask.observation = Some(first.token.clone());
-        }
-        let (role, rtt) = (Role::Notification, Duration::ZERO);
-        self.replace_older(layer, inner, from, role, now);
-        self.resume(layer, inner, FirstBlock { from, message: first, role, rtt }, now);
-    }
-
-    /// A newer state of `from` replaces what is still coming in of an older one.
-    fn replace_older<T: Transport<P>>(
-        &mut self,
-        layer: &mut ExchangeLayer<P, T>,
-        inner: Name,
-        from: P,
-        role: Role,
-        now: Instant,
-    ) {
-        let name = self.name(inner);
-        let is_state =
-            |one: Role| one == role || (one == Role::Afresh && role == Role::Notification);
-        let is_older = |ask: &Ask<P>| ask.name == name && is_state(ask.role) && ask.peer == from;
-        let older = self.asks.iter().find(|(_, ask)| is_older(ask));
-        if let Some(handle) = older.map(|(inner, _)| *inner) {
-            self.asks.remove(&handle);
-            // A request that is cancelled is not answered, so it cannot be refused.
-            let _always_accepted = layer.transport.handle(now, Input::Cancel { handle });
-        }
-    }
-
-    /// The answer of a group's member, or its first block: the rest is asked for by unicast.
-    pub(super) fn on_group_response<T: Transport<P>>(
-        &mut self,
-        layer: &mut ExchangeLayer<P, T>,
-        inner: Name,
-        from: P,
-        first: Message,
-        rtt: Duration,
-        now: Instant,
-    ) {
-        let role = Role::Member;
-        if first.options.get(OptionNumber::OBSERVE).is_some() {
-            if let Some(ask) = self.asks.get_mut(&inner) {
-                ask.observation = Some(first.token.clone());
-            }
-            self.replace_older(layer, inner, from, role, now);
-        }
-        self.resume(layer, inner, FirstBlock { from, message: first, role, rtt }, now);
-    }
-
-    /// Goes on from the first block of what belongs to an open request.
-    fn resume<T: Transport<P>>(
-        &mut self,
-        layer: &mut ExchangeLayer<P, T>,
-        inner: Name,
-        first: FirstBlock<P>,
-        now: Instant,
-    ) {
-        let FirstBlock { from, message, role, rtt } = first;
-        let limits = transfer_limits(layer, from);
-        let Some(ask) = self.asks.get(&inner) else { return };
-        let Some(request) = ask.transfer.as_ref().map(Transfer::whole_request) else { return };
-        let (request, name) = (request.clone(), ask.name);
-        let (transfer, progress) = Transfer::resume(request, limits, message);
-        let started = Some(now);
-        let part = Ask { transfer: Some(transfer), started, ..Ask::new(from, name, role) };
-        let part = self.open(layer, part);
-        self.on_progress(layer, part, from, progress, rtt, now);
     }
 
     /// A request has ended as it was meant to.
