@@ -8,10 +8,14 @@ use serde_json::Value;
 use crate::process;
 
 /// One package of the workspace.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Package {
     /// Its name, without the house's prefix for libraries: `mac`, `lowmesh` (the command), `xtask`.
     pub name: String,
+    /// Its name as its manifest has it.
+    pub full_name: String,
+    /// It may be published.
+    pub is_public: bool,
     /// The folder of its manifest.
     pub folder: PathBuf,
     /// What it depends on, in the manifest's order.
@@ -50,7 +54,10 @@ fn package(value: &Value) -> Result<Package> {
     folder.pop();
     let dependencies =
         array(value, "dependencies")?.iter().map(dependency).collect::<Result<Vec<_>>>()?;
-    Ok(Package { name: short(text(value, "name")?), folder, dependencies })
+    let name = text(value, "name")?;
+    // An empty list of registries is `publish = false`.
+    let is_public = value.get("publish").and_then(Value::as_array).is_none_or(|to| !to.is_empty());
+    Ok(Package { name: short(name), full_name: name.to_owned(), is_public, folder, dependencies })
 }
 
 fn dependency(value: &Value) -> Result<Dependency> {

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 
-use crate::process;
+use crate::{metadata, process};
 
 /// Packages all crates with `publish` not false.
 pub fn run(args: &[String]) -> Result<()> {
@@ -13,6 +13,9 @@ pub fn run(args: &[String]) -> Result<()> {
     };
     let mut package =
         process::cargo(&["package", "--quiet", "--workspace", "--allow-dirty", "--locked"]);
+    for private in metadata::packages()?.iter().filter(|package| !package.is_public) {
+        package.args(["--exclude", &private.full_name]);
+    }
     if !verify {
         package.arg("--no-verify");
     }

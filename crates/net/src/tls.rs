@@ -139,7 +139,8 @@ impl TlsClient {
     fn with(mut config: ClientConfig) -> Self {
         config.alpn_protocols = vec![ALPN.to_vec()];
         let stream = Arc::new(config.clone()).into();
-        config.alpn_protocols = of_web();
+        // No other: a port of coaps+tcp, to which somebody in the middle may lead, then ends the handshake.
+        config.alpn_protocols = vec![ALPN_WEB.to_vec()];
         Self { stream, web: Arc::new(config).into() }
     }
     /// Performs the handshake with the host of this name or address.
@@ -155,9 +156,8 @@ impl TlsClient {
         let stream = connector.connect(name, stream).await?;
         let chosen = stream.get_ref().1.alpn_protocol();
         match (chosen, alpn) {
-            (Some(ALPN), _) | (None, Alpn::Optional | Alpn::Web) | (Some(ALPN_WEB), Alpn::Web) => {
-                Ok(stream)
-            }
+            (Some(ALPN), Alpn::Required | Alpn::Optional) | (None, Alpn::Optional) => Ok(stream),
+            (Some(ALPN_WEB) | None, Alpn::Web) => Ok(stream),
             _ => Err(TlsError::NotCoap),
         }
     }

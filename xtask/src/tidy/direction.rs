@@ -102,7 +102,7 @@ mod tests {
     fn arrow(from: &str, to: &str, ours: bool, dev: bool) -> Option<String> {
         let dependency = Dependency { name: to.to_owned(), ours, dev };
         let package =
-            Package { name: from.to_owned(), folder: "".into(), dependencies: vec![dependency] };
+            Package { name: from.to_owned(), dependencies: vec![dependency], ..Package::default() };
         breaches(&[package]).pop().map(|breach| breach.message)
     }
 
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_crate_without_a_floor_is_a_breach() {
-        let package = Package { name: "attic".to_owned(), folder: "".into(), dependencies: vec![] };
+        let package = Package { name: "attic".to_owned(), ..Package::default() };
         assert_eq!(breaches(&[package]).len(), 1);
     }
 }

@@ -43,8 +43,8 @@ mod tests {
         let ours = Dependency { name: "units".to_owned(), ours: true, dev: false };
         let package = Package {
             name: "lowmesh".to_owned(),
-            folder: "".into(),
             dependencies: vec![dependency, ours],
+            ..Package::default()
         };
         let packages = [package];
         assert_eq!(breaches(&packages, "| `anyhow` | errors |"), []);

@@ -18,6 +18,7 @@ use crate::cache::{Cache, Lookup, is_understood, validating};
 use crate::event::{Discard, Fault, RequestTemplate};
 use crate::exchange::{GroupInput, Input, Name, Repetition};
 use crate::observe::DEREGISTER;
+use crate::rejection::{TOKEN_IN_USE, check_method, check_token};
 
 /// What a transfer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,9 +67,9 @@ impl<P> Ask<P> {
 #[derive(Debug)]
 pub(super) struct Client<P> {
     asks: BTreeMap<Name, Ask<P>>,
-    /// Requests whose bodies need blocks if the peer takes no more than every peer does, and which wait until it says what it
-    /// takes: RFC 8323 s5.3.2 has no blocks for a peer that has not named them, and one that then takes the whole may know no
-    /// outer blocks of OSCORE. Their connections bound the time.
+    /// Requests that may be longer than what every peer takes, and wait until theirs says what it takes: before its CSM it is
+    /// not known to take blocks (RFC 8323 s5.3.2), and one that takes the whole may know no outer blocks of OSCORE. The
+    /// transport bounds their number, and the connection their time.
     waiting: Vec<(Name, RequestTemplate)>,
     /// Requests to groups whose wait has passed while answers of members still come in.
     over: Vec<Handle>,
@@ -150,33 +151,76 @@ impl<P: PeerAddress> Client<P> {
         message: RequestTemplate,
         now: Instant,
     ) -> Result<(), Rejected> {
-        let Some(ask) = self.asks.get_mut(&inner) else { return Ok(()) };
-        let (limits, tag) = (transfer_limits(layer, ask.peer), layer.request_tag(&message));
-        let transfer = Transfer::new(message.clone(), limits, &tag);
-        if transfer.is_cut() && layer.transport.awaits_capabilities(ask.peer) {
-            self.waiting.push((inner, message));
+        let Some(peer) = self.asks.get(&inner).map(|ask| ask.peer) else { return Ok(()) };
+        if self.holds_token(peer, message.token.as_ref()) {
+            return Err(TOKEN_IN_USE);
+        }
+        let waits = layer.transport.awaits_capabilities(peer);
+        let held = waits.then(|| message.clone());
+        let (limits, tag) = (transfer_limits(layer, peer), layer.request_tag(&message));
+        let octets = message.options.as_bytes().len() + message.payload.len();
+        let transfer = Transfer::new(message, limits, &tag);
+        if let Some(message) = held.filter(|_| transfer.is_cut() || octets > limits.payload_max) {
+            check_method(message.code)?;
+            message.token.as_ref().map_or(Ok(()), check_token)?;
+            if self.waiting.len() >= layer.transport.requests_max() {
+                self.end(layer, inner, (DropReason::QueueFull, None), now);
+            } else {
+                self.waiting.push((inner, message));
+            }
             return Ok(());
         }
-        ask.transfer = Some(transfer);
+        if let Some(ask) = self.asks.get_mut(&inner) {
+            ask.transfer = Some(transfer);
+        }
         self.send_next(layer, inner, now)
     }
+    /// Whether a request that waits for its peer has this token.
+    fn holds_token(&self, peer: P, token: Option<&Token>) -> bool {
+        let Some(token) = token else { return false };
+        self.waiting.iter().any(|(inner, message)| {
+            message.token.as_ref() == Some(token)
+                && self.asks.get(inner).is_some_and(|ask| ask.peer == peer)
+        })
+    }
 
-    /// Sends what waited for peers that have said what they take, or are gone.
+    /// Sends what waited for peers that have said what they take, or are gone; true if there was something.
     pub(super) fn send_waiting<T: Transport<P>>(
         &mut self,
         layer: &mut ExchangeLayer<P, T>,
         now: Instant,
-    ) {
+    ) -> bool {
+        if self.waiting.is_empty() {
+            return false;
+        }
         let asks = &self.asks;
         let waits = |(inner, _): &(Name, RequestTemplate)| {
             asks.get(inner).is_some_and(|ask| layer.transport.awaits_capabilities(ask.peer))
         };
         let ready: Vec<_>;
         (self.waiting, ready) = self.waiting.drain(..).partition(waits);
+        let sends = !ready.is_empty();
         for (inner, message) in ready {
             let sent = self.ask_now_or_later(layer, inner, message, now);
             self.end_if_refused(layer, inner, sent, now);
         }
+        sends
+    }
+    /// The connection of a peer is over, or another begins: what waited for it fails.
+    pub(super) fn end_waiting<T: Transport<P>>(
+        &mut self,
+        layer: &mut ExchangeLayer<P, T>,
+        peer: P,
+        reason: DropReason,
+        now: Instant,
+    ) {
+        let asks = &self.asks;
+        let of_peer = |(inner, _): &(Name, RequestTemplate)| {
+            asks.get(inner).is_some_and(|ask| ask.peer == peer)
+        };
+        let ended: Vec<_>;
+        (ended, self.waiting) = self.waiting.drain(..).partition(of_peer);
+        ended.into_iter().for_each(|(inner, _)| self.end(layer, inner, (reason, None), now));
     }
 
     /// The application wants to know whether a peer is there.

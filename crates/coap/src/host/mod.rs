@@ -18,7 +18,7 @@
 //!
 //! ```
 //! use lowmesh_coap::{Config, Host, HostLimits, Input, Output, RequestTemplate, ResponseTemplate};
-//! use lowmesh_machine::{Handle, Machine};
+//! use lowmesh_machine::{DropReason, Handle, Machine};
 //! use lowmesh_units::{Instant, NodeId, Purpose, Rng, Seed};
 //! use lowmesh_wire::coap::Code;
 //!
@@ -76,7 +76,7 @@ pub use event::{IncomingId, Input, Output, StateId};
 pub use limits::HostLimits;
 pub use transport::Transport;
 
-use lowmesh_machine::{Machine, Rejected, earliest};
+use lowmesh_machine::{DropReason, Machine, Rejected, earliest};
 use lowmesh_units::{Instant, Rng};
 use lowmesh_wire::coap::{Message, OptionNumber};
 
@@ -228,10 +228,12 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
     /// Deals with what the transport wants until it wants nothing; what it has room for then is
     /// notifications.
     fn drain(&mut self, now: Instant) {
-        self.client.send_waiting(&mut self.layer, now);
         loop {
             while let Some(output) = self.layer.transport.poll_output() {
                 self.on_output(output, now);
+            }
+            if self.client.send_waiting(&mut self.layer, now) {
+                continue;
             }
             if !self.server.notifier.notifies(&self.layer, now) {
                 break;
@@ -292,6 +294,8 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
                 layer.outbox.push(Output::Send { to, bytes, handle, copy, purpose });
             }
             exchange::Output::Close { peer } => {
+                // As the requests that have left: its peer has sent no CSM, or another message before it.
+                client.end_waiting(layer, peer, DropReason::Malformed, now);
                 server.on_session_end(layer, peer);
                 layer.outbox.push(Output::Close { peer });
             }
@@ -365,6 +369,9 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
                     ConnectionInput::Connected { peer, .. } => Some(*peer),
                     ConnectionInput::Release { .. } => None,
                 };
+                if let Some(peer) = connected {
+                    client.end_waiting(layer, peer, DropReason::NoRoute, now);
+                }
                 let result = layer.transport.handle(now, exchange::Input::Connection(input));
                 // The connection that had this name before has ended.
                 if let Some(peer) = connected {

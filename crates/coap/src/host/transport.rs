@@ -18,6 +18,10 @@ pub trait Transport<P>: for<'a> Machine<Input<'a> = Input<'a, P>, Output = Outpu
     fn awaits_capabilities(&self, _peer: P) -> bool {
         false
     }
+    /// How many requests of this host may be open at once.
+    fn requests_max(&self) -> usize {
+        usize::MAX
+    }
     /// Whether a message of `peer` may have the blocks of BERT, which only connections carry (RFC 8323 s6).
     fn takes_bert(&self, peer: P) -> bool {
         self.block_limits(peer).0.is_bert()

@@ -159,6 +159,9 @@ impl<P: PeerAddress> Transport<P> for Connections<P> {
         let most = if connection.peer.bert() { Exponent::BERT } else { Exponent::fitting(room) };
         (most, room)
     }
+    fn requests_max(&self) -> usize {
+        self.layer.limits.open_max
+    }
     fn awaits_capabilities(&self, peer: P) -> bool {
         self.layer.state(peer) == Some(State::Opening)
     }

@@ -87,6 +87,7 @@ impl Proxy {
         let places = self.upstream.places();
         let mut proxy = self;
         proxy.upstream.gate.listening = server.listening();
+        proxy.upstream.set_ack_delay(server.ack_delay());
         let (proxy, changes) = (Arc::new(proxy), server.changes());
         tokio::spawn(inspections(Arc::downgrade(&proxy), changes.clone()));
         let handler = Handler::later(move |request: Request| {

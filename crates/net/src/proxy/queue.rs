@@ -69,6 +69,8 @@ pub(super) struct Bounds {
     pub(super) connections: usize,
     /// The window of one origin, messages.
     pub(super) window: usize,
+    /// After so long a request that came in a datagram is acknowledged.
+    pub(super) ack_delay: Duration,
 }
 
 impl Bounds {
@@ -210,6 +212,10 @@ impl Queue {
         };
         Self { state: Arc::new(Mutex::new(state)), bounds, clock: Clock::start() }
     }
+    /// The server in front acknowledges requests after so long.
+    pub(super) const fn set_ack_delay(&mut self, ack_delay: Duration) {
+        self.bounds.ack_delay = ack_delay;
+    }
     /// A place for one more request of `asker` to `origin`, which is asked over a connection if it is `reliable`. Another
     /// request may lose its place for it.
     pub(super) fn enter(
@@ -272,6 +278,7 @@ impl Queue {
             queue,
             asker,
             newcomer,
+            arrived: now,
             patient,
             origin: origin.clone(),
             born,

@@ -46,7 +46,8 @@ impl Refusal {
             );
             return Self::new(Code::GATEWAY_TIMEOUT, reason);
         }
-        Self::displaced(proven)
+        // By then it is acknowledged, and of what changes something no proof is asked for any more.
+        Self::displaced(proven || !matches!(method, Code::GET | Code::FETCH))
     }
     /// There is room for a client that has proven its address: it may return an Echo value (RFC 9175).
     pub(super) const fn unproven() -> Self {
@@ -172,9 +173,13 @@ mod tests {
                 [Code::GATEWAY_TIMEOUT; 2]
             );
         }
-        for method in [Code::GET, Code::FETCH, Code::PUT, Code::DELETE, Code::IPATCH] {
+        for method in [Code::GET, Code::FETCH] {
             assert_eq!(code(method, false), Code::UNAUTHORIZED);
             assert_eq!(code(method, true), Code::SERVICE_UNAVAILABLE);
+        }
+        for method in [Code::PUT, Code::DELETE, Code::IPATCH] {
+            let busy = [Code::SERVICE_UNAVAILABLE; 2];
+            assert_eq!([false, true].map(|proven| code(method, proven)), busy);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The origins of a proxy, asked over every transport as their client.
 
-use lowmesh_coap::params::OPEN_MAX_LIMIT;
+use lowmesh_coap::params::{ACK_DELAY, OPEN_MAX_LIMIT};
 use lowmesh_coap::{Output, RequestTemplate};
+use lowmesh_units::Duration;
 use lowmesh_wire::coap::uri::Uri;
 use lowmesh_wire::coap::{Code, Message, OptionNumber};
 
@@ -79,6 +80,7 @@ impl Upstream {
             origin: limits.pending_per_origin,
             connections: limits.connections_max,
             window: datagrams.congestion.window.limits().initial as usize,
+            ack_delay: ACK_DELAY,
         };
         // What is bounded here has room below.
         let ending = |places: usize| places.saturating_add(places / PROXY_ENDING_DIVISOR);
@@ -102,6 +104,10 @@ impl Upstream {
         let client = builder.clone().build()?;
         let (queue, places) = (Queue::new(bounds), ending(limits.pending_max));
         Ok(Self { builder, client, queue, gate, places })
+    }
+    /// Its server acknowledges requests after so long.
+    pub(super) const fn set_ack_delay(&mut self, ack_delay: Duration) {
+        self.queue.set_ack_delay(ack_delay);
     }
     /// How many requests its server takes at once.
     pub(super) const fn places(&self) -> usize {
@@ -141,7 +147,7 @@ impl Upstream {
         request: RequestTemplate,
     ) -> Result<Begun, Refusal> {
         let Asked { asker, target, chosen, name, .. } = asked;
-        let proven = asker.proven;
+        let (proven, method) = (asker.proven, request.code);
         // A server has one window, whether a client names it or it is the target of the reverse proxy.
         let window = origin(target);
         let place = self.queue.enter(*asker, &window, target.scheme.is_reliable());
@@ -155,7 +161,7 @@ impl Upstream {
             let _permit = tokio::select! {
                 biased;
                 permit = place.permit() => permit,
-                () = place.out_of_patience(request.code) => return Err(Refusal::unproven()),
+                () = place.out_of_patience(method) => return Err(Refusal::unproven()),
             };
             let asked = self.client.request(request.code, target).template(request);
             let begun = asked.at(addresses).within(HANDSHAKE_MAX).begin().await;
@@ -173,12 +179,12 @@ impl Upstream {
             biased;
             // First: a request that has lost its place must not leave.
             () = lost(Some(&place), line.as_ref()) => {
-                return Err(Refusal::displaced(proven));
+                return Err(Refusal::displaced(proven || !place.may_ask(method)));
             }
             waited = tokio::time::timeout(PROXY_QUEUE_WAIT, leave) => waited,
         };
         let late = || {
-            if !proven {
+            if !proven && place.may_ask(method) {
                 return Refusal::unproven();
             }
             Refusal::busy(format!("requests before this one wait for {name}"))

@@ -157,6 +157,10 @@ impl Server {
     pub fn addresses(&self) -> Vec<SocketAddr> {
         [false, true].into_iter().flat_map(|reliable| self.listening.all(reliable)).collect()
     }
+    /// After so long it acknowledges a request that came in a datagram.
+    pub(crate) const fn ack_delay(&self) -> lowmesh_units::Duration {
+        self.limits.datagrams.ack_delay
+    }
     /// Where it listens, now and later.
     pub(crate) fn listening(&self) -> Listening {
         self.listening.clone()

@@ -445,6 +445,9 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Transport<P> for Prot
         }
         Ok(())
     }
+    fn requests_max(&self) -> usize {
+        self.transport.requests_max()
+    }
     fn awaits_capabilities(&self, peer: P) -> bool {
         self.transport.awaits_capabilities(peer)
     }

@@ -9,13 +9,16 @@ const PEER: u8 = 1;
 
 type Connected = Host<u8, Connections<u8>>;
 
+fn connected() -> Input<'static, u8> {
+    Input::Connection(ConnectionInput::Connected { peer: PEER, framing: Framing::WebSocket })
+}
+
 /// A host whose connection has begun, and a PUT of so many octets.
 fn puts(len: usize) -> Connected {
     let rng = Rng::stream(Seed(5), NodeId(1), Purpose::Coap);
-    let mut host: Connected =
-        Host::over_connections(ConnectionLimits::default(), HostLimits::default(), rng);
-    let connected = ConnectionInput::Connected { peer: PEER, framing: Framing::WebSocket };
-    host.handle(T0, Input::Connection(connected)).expect("acceptable");
+    let limits = ConnectionLimits { open_max: 2, ..ConnectionLimits::default() };
+    let mut host: Connected = Host::over_connections(limits, HostLimits::default(), rng);
+    host.handle(T0, connected()).expect("acceptable");
     let message = RequestTemplate::new(Code::PUT, "/up").with_payload(body(len));
     let handle = Handle(5);
     host.handle(T0, Input::Request { peer: PEER, message, handle }).expect("acceptable");
@@ -79,9 +82,45 @@ fn a_request_that_waits_ends_with_its_connection_or_when_nobody_wants_it_any_mor
     let mut host = puts(5000);
     let late = T0 + ConnectionLimits::default().csm_timeout;
     host.handle(late, Input::Deadline).expect("never fails");
+    assert_eq!(heard(&mut host), (None, Some(DropReason::Malformed)), "as a short one");
+    // Another connection may be to another peer.
+    let mut host = puts(5000);
+    host.handle(T0, connected()).expect("acceptable");
+    greet(&mut host, Capabilities::default());
     assert_eq!(heard(&mut host), (None, Some(DropReason::NoRoute)));
     let mut host = puts(5000);
     host.handle(T0, Input::Cancel { handle: Handle(5) }).expect("never fails");
     greet(&mut host, Capabilities::default());
     assert_eq!(heard(&mut host), (None, None));
+}
+
+#[test]
+fn a_short_body_with_long_options_waits_too() {
+    let mut host = puts(0);
+    heard(&mut host);
+    let query = [b'q'; 200];
+    let mut message = RequestTemplate::new(Code::PUT, "/up").with_payload(body(1000));
+    message.options.insert(OptionNumber::URI_QUERY, &query);
+    host.handle(T0, Input::Request { peer: PEER, message, handle: Handle(6) }).expect("acceptable");
+    assert_eq!(heard(&mut host), (None, None));
+    greet(&mut host, Capabilities { max_message_size: Some(100_000), ..Capabilities::default() });
+    assert_eq!(heard(&mut host).0.expect("sent").payload.len(), 1000);
+}
+
+#[test]
+fn as_many_requests_wait_as_may_be_open_and_each_keeps_its_token() {
+    let mut host = puts(5000);
+    let mut ask = |handle, token: Option<u64>| {
+        let mut message = RequestTemplate::new(Code::PUT, "/up").with_payload(body(5000));
+        message.token = token.map(|token| Token::from_number(token, 4));
+        host.handle(T0, Input::Request { peer: PEER, message, handle: Handle(handle) })
+    };
+    ask(6, Some(1)).expect("acceptable");
+    assert!(ask(7, Some(1)).is_err(), "its token is in use");
+    ask(8, None).expect("acceptable");
+    let failed = core::iter::from_fn(|| host.poll_output()).find_map(|output| match output {
+        Output::Failed { handle, reason } => Some((handle, reason)),
+        _ => None,
+    });
+    assert_eq!(failed, Some((Handle(8), DropReason::QueueFull)));
 }

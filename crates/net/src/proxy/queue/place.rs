@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lowmesh_coap::params::ACK_DELAY;
 use lowmesh_shares::Newcomer;
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::Code;
@@ -11,7 +10,8 @@ use tokio::sync::oneshot;
 use super::origin::Origin;
 use super::{Id, Notice, Permit, Port, Queue};
 use crate::params::{
-    PROXY_ACKNOWLEDGED_GRACE, PROXY_UNACKNOWLEDGED_GRACE, PROXY_UNPROVEN_PAUSE, PROXY_UNPROVEN_WAIT,
+    PROXY_ACKNOWLEDGED_GRACE, PROXY_UNACKNOWLEDGED_GRACE, PROXY_UNPROVEN_PAUSE,
+    PROXY_UNPROVEN_SOON, PROXY_UNPROVEN_WAIT,
 };
 
 /// How often an unproven request that waits looks whether it may be its turn.
@@ -23,6 +23,7 @@ pub(in crate::proxy) struct Place {
     pub(super) queue: Queue,
     pub(super) asker: Port,
     pub(super) newcomer: Newcomer,
+    pub(super) arrived: Instant,
     /// It has been asked for a proof before, and has none.
     pub(super) patient: bool,
     pub(super) origin: Arc<str>,
@@ -72,26 +73,38 @@ impl Place {
     }
     /// Resolves when an unproven request has waited for more than [`PROXY_UNPROVEN_WAIT`], or will. The proxy then sends Echo
     /// (RFC 9175 s2.3): a client that has proven its address comes first. A client that returns no value waits on, and so does
-    /// one whose request is acknowledged and changes something: libcoap repeats it with the value of the acknowledgement,
-    /// and not with that of a separate response.
+    /// one that may not be asked any more.
     pub(in crate::proxy) async fn out_of_patience(&self, method: Code) {
-        if self.newcomer.proven || self.patient {
+        if self.newcomer.proven || self.patient || !self.may_ask(method) {
             std::future::pending::<()>().await;
         }
-        let most = Duration::from(PROXY_UNPROVEN_WAIT);
-        let until = self.queue.clock.now() + most;
-        let reads = matches!(method, Code::GET | Code::FETCH);
-        let asks_until = self.queue.clock.now() + ACK_DELAY;
-        while !self.is_late(until, most) {
-            tokio::time::sleep(UNPROVEN_LOOK).await;
-            if !reads && self.queue.clock.now() + UNPROVEN_LOOK.into() > asks_until {
+        let until = self.queue.clock.now() + Duration::from(PROXY_UNPROVEN_WAIT);
+        loop {
+            // The last time to ask is before the next look.
+            let is_last = !self.may_ask_in(method, UNPROVEN_LOOK.into());
+            let most = if is_last { PROXY_UNPROVEN_SOON } else { PROXY_UNPROVEN_WAIT };
+            if self.is_late(until, most.into()) {
+                break;
+            }
+            if is_last {
                 std::future::pending::<()>().await;
             }
+            tokio::time::sleep(UNPROVEN_LOOK).await;
         }
         let is_due = self.queue.lock().challenged.is_due(self.asker, self.queue.clock.now());
         if !is_due {
             std::future::pending::<()>().await;
         }
+    }
+    /// Whether the answer may be nothing but the question for a proof. libcoap repeats a request that changes something with the
+    /// value of the acknowledgement, and not with that of a separate response: its user would hear of a failure.
+    pub(in crate::proxy) fn may_ask(&self, method: Code) -> bool {
+        self.may_ask_in(method, Duration::ZERO)
+    }
+    fn may_ask_in(&self, method: Code, wait: Duration) -> bool {
+        let reads = matches!(method, Code::GET | Code::FETCH);
+        let acknowledged = self.arrived + self.queue.bounds.ack_delay;
+        reads || self.queue.clock.now() + wait < acknowledged
     }
     /// Whether a proof would have been better than to wait until now.
     fn is_late(&self, until: Instant, most: Duration) -> bool {

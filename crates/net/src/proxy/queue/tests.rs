@@ -10,7 +10,13 @@ impl From<(Client, bool)> for Asker {
     }
 }
 
-const BOUNDS: Bounds = Bounds { requests: 64, origin: 16, connections: 8, window: 2 };
+const BOUNDS: Bounds = Bounds {
+    requests: 64,
+    origin: 16,
+    connections: 8,
+    window: 2,
+    ack_delay: lowmesh_coap::params::ACK_DELAY,
+};
 
 /// A client in a /16 of its own.
 fn client(number: u8) -> Client {
@@ -144,17 +150,22 @@ async fn an_unproven_client_is_asked_for_a_proof_before_it_loses_patience() {
 }
 
 #[tokio::test]
-async fn a_change_that_is_acknowledged_waits_on_for_its_turn() {
-    let queue = Queue::new(BOUNDS);
-    let enter = |who| queue.enter((client(who), false), "slow", false).expect("few wait").0;
-    let (first, second) = (enter(0), enter(1));
-    drop(first.permit().await);
-    first.sent();
-    let waits = crate::params::PROXY_UNPROVEN_WAIT + std::time::Duration::from_millis(200);
-    let put = tokio::time::timeout(waits, second.out_of_patience(Code::PUT));
-    let get = tokio::time::timeout(waits, second.out_of_patience(Code::GET));
-    let (put, get) = tokio::join!(put, get);
-    assert!(put.is_err() && get.is_ok());
+async fn a_change_is_asked_for_a_proof_before_its_acknowledgement_or_not_at_all() {
+    for (ack_delay, asks) in [(BOUNDS.ack_delay, true), (Duration::ZERO, false)] {
+        let queue = Queue::new(Bounds { ack_delay, ..BOUNDS });
+        let enter = |who| queue.enter((client(who), false), "slow", false).expect("few wait").0;
+        let first = enter(0);
+        drop(first.permit().await);
+        first.sent();
+        tokio::time::sleep(std::time::Duration::from_millis(400)).await;
+        let second = enter(1);
+        let begun = queue.clock.now();
+        let put = second.out_of_patience(Code::PUT);
+        let put = tokio::time::timeout(crate::params::PROXY_UNPROVEN_WAIT, put).await;
+        assert_eq!(put.is_ok(), asks, "{ack_delay:?}");
+        assert!(!asks || queue.clock.now().since(begun) < ack_delay);
+        assert!(second.may_ask(Code::GET));
+    }
 }
 
 #[tokio::test]
