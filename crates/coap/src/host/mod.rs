@@ -364,22 +364,25 @@ impl<P: PeerAddress, T: Transport<P>> Host<P, T> {
                 server.notifier.registry.on_heard(from, now);
                 result
             }
-            Input::Connection(input) => {
-                let connected = match &input {
-                    ConnectionInput::Connected { peer, .. } => Some(*peer),
-                    ConnectionInput::Release { .. } => None,
-                };
-                if let Some(peer) = connected {
-                    client.end_waiting(layer, peer, DropReason::NoRoute, now);
-                }
-                let result = layer.transport.handle(now, exchange::Input::Connection(input));
-                // The connection that had this name before has ended.
-                if let Some(peer) = connected {
-                    server.on_session_end(layer, peer);
-                }
-                result
-            }
+            Input::Connection(input) => self.on_connection(now, input),
         }
+    }
+
+    fn on_connection(&mut self, now: Instant, input: ConnectionInput<P>) -> Result<(), Rejected> {
+        let Self { layer, client, server } = self;
+        let connected = match &input {
+            ConnectionInput::Connected { peer, .. } => Some(*peer),
+            ConnectionInput::Release { .. } => None,
+        };
+        if let Some(peer) = connected {
+            client.end_waiting(layer, peer, DropReason::NoRoute, now);
+        }
+        let result = layer.transport.handle(now, exchange::Input::Connection(input));
+        // The connection that had this name before has ended.
+        if let Some(peer) = connected {
+            server.on_session_end(layer, peer);
+        }
+        result
     }
 }
 

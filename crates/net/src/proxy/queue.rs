@@ -272,8 +272,7 @@ impl Queue {
             asked.proven_asked = Some(now);
         }
         let notice = state.register(id, &origin);
-        let (queue, sent) = (self.clone(), Mutex::default());
-        let asker = asker.port();
+        let (queue, sent, asker) = (self.clone(), Mutex::default(), asker.port());
         let place = Place {
             queue,
             asker,
