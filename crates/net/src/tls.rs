@@ -156,8 +156,9 @@ impl TlsClient {
         let stream = connector.connect(name, stream).await?;
         let chosen = stream.get_ref().1.alpn_protocol();
         match (chosen, alpn) {
-            (Some(ALPN), Alpn::Required | Alpn::Optional) | (None, Alpn::Optional) => Ok(stream),
-            (Some(ALPN_WEB) | None, Alpn::Web) => Ok(stream),
+            (Some(ALPN), Alpn::Required | Alpn::Optional)
+            | (Some(ALPN_WEB), Alpn::Web)
+            | (None, Alpn::Optional | Alpn::Web) => Ok(stream),
             _ => Err(TlsError::NotCoap),
         }
     }

@@ -220,7 +220,9 @@ impl<P: PeerAddress> Client<P> {
         };
         let ended: Vec<_>;
         (ended, self.waiting) = self.waiting.drain(..).partition(of_peer);
-        ended.into_iter().for_each(|(inner, _)| self.end(layer, inner, (reason, None), now));
+        for (inner, _) in ended {
+            self.end(layer, inner, (reason, None), now);
+        }
     }
 
     /// The application wants to know whether a peer is there.
