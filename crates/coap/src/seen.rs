@@ -130,6 +130,11 @@ impl Seen {
     /// Remembers a new message.
     fn remember(&mut self, message_id: MessageId, kind: Kind, now: Instant) {
         let expires = now + lifetime(&self.lifetimes, kind);
+        if self.records.capacity() == 0 {
+            // Most peers of a server send one message in a lifetime: a queue that grows by itself begins with four.
+            self.ids.reserve_exact(1);
+            self.records.reserve_exact(1);
+        }
         self.ids.push_back(message_id);
         self.records.push_back(Record { kind, expires, reply: None });
     }
