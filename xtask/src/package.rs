@@ -1,8 +1,11 @@
 //! `package`: every crate that can be published can be packaged; `--verify` also builds each package by itself.
 
-use anyhow::{Result, bail};
+use std::path::{Path, PathBuf};
+use std::{env, fs};
 
-use crate::{metadata, process};
+use anyhow::{Context, Result, bail};
+
+use crate::{metadata, process, product};
 
 /// Packages all crates with `publish` not false.
 pub fn run(args: &[String]) -> Result<()> {
@@ -16,8 +19,43 @@ pub fn run(args: &[String]) -> Result<()> {
     for private in metadata::packages()?.iter().filter(|package| !package.is_public) {
         package.args(["--exclude", &private.full_name]);
     }
-    if !verify {
+    if verify {
+        forget_unpacked(&cargo_home()?)?;
+        let folder = product::target()?.join("packages");
+        if folder.exists() {
+            fs::remove_dir_all(&folder)
+                .with_context(|| format!("cannot empty {}", folder.display()))?;
+        }
+        package.arg("--target-dir").arg(folder);
+    } else {
         package.arg("--no-verify");
     }
     process::execute(package)
+}
+
+/// Where cargo keeps what it has fetched.
+fn cargo_home() -> Result<PathBuf> {
+    if let Some(home) = env::var_os("CARGO_HOME") {
+        return Ok(PathBuf::from(home));
+    }
+    Ok(env::home_dir().context("this account has no home folder")?.join(".cargo"))
+}
+
+/// Deletes the sources that cargo has unpacked from packages of a folder.
+///
+/// To build a package, cargo takes those that it depends on from such a folder and unpacks them into its home. It finds
+/// them there by name and version the next time, and would build against the sources of then. So it does with what it
+/// has compiled of them, which is why the packages have a target folder of their own.
+fn forget_unpacked(cargo_home: &Path) -> Result<()> {
+    let Ok(registries) = fs::read_dir(cargo_home.join("registry/src")) else { return Ok(()) };
+    for registry in registries {
+        let registry = registry.context("cannot list cargo's registries")?;
+        // `HOST-HASH`; a folder has no host.
+        if registry.file_name().to_string_lossy().starts_with('-') {
+            let path = registry.path();
+            fs::remove_dir_all(&path)
+                .with_context(|| format!("cannot delete {}", path.display()))?;
+        }
+    }
+    Ok(())
 }
