@@ -35,6 +35,9 @@ const ALWAYS: [&str; 5] = [
 /// Folders of a package that no program is built from.
 const TESTS: [&str; 4] = ["benches", "examples", "proptest-regressions", "tests"];
 
+/// What cargo leaves in a folder outside of the workspace, whose own lock file is in [`ALWAYS`]: a fresh clone lacks it.
+const LEFT_BY_CARGO: [&str; 2] = ["Cargo.lock", "target"];
+
 /// The digest over all files that reach the stage with this command.
 pub fn digest(reach: Reach, command: &str, packages: &[Package]) -> Result<String> {
     let root = process::root();
@@ -104,7 +107,7 @@ fn files_below(path: &Path) -> Result<Vec<PathBuf>> {
         for entry in entries {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            if !name.starts_with('.') && name != "target" {
+            if !name.starts_with('.') && !LEFT_BY_CARGO.contains(&&*name) {
                 waiting.push(entry.path());
             }
         }
@@ -118,6 +121,14 @@ mod tests {
     use crate::metadata;
 
     const RADIO: Reach = Reach { crates: &["sim"], paths: &["docs/figures"] };
+
+    #[test]
+    fn what_cargo_leaves_beside_a_program_is_no_file_of_it() {
+        let folder = process::root().join("examples");
+        let files = files_below(&folder).expect("it is there");
+        assert!(files.iter().any(|file| file.ends_with("Cargo.toml")));
+        assert!(!files.iter().any(|file| file.ends_with("Cargo.lock")), "{files:?}");
+    }
 
     #[test]
     fn a_crate_brings_what_it_depends_on_but_no_dev_dependency() {
