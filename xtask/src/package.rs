@@ -47,9 +47,13 @@ fn cargo_home() -> Result<PathBuf> {
 /// them there by name and version the next time, and would build against the sources of then. So it does with what it
 /// has compiled of them, which is why the packages have a target folder of their own.
 fn forget_unpacked(cargo_home: &Path) -> Result<()> {
-    let Ok(registries) = fs::read_dir(cargo_home.join("registry/src")) else { return Ok(()) };
-    for registry in registries {
-        let registry = registry.context("cannot list cargo's registries")?;
+    let folder = cargo_home.join("registry/src");
+    if !folder.exists() {
+        return Ok(());
+    }
+    let unreadable = || format!("cannot list {}", folder.display());
+    for registry in fs::read_dir(&folder).with_context(unreadable)? {
+        let registry = registry.with_context(unreadable)?;
         // `HOST-HASH`; a folder has no host.
         if registry.file_name().to_string_lossy().starts_with('-') {
             let path = registry.path();
