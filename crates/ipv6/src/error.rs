@@ -13,13 +13,13 @@
 use alloc::vec::Vec;
 
 use lowmesh_machine::{DropReason, Handle, Layer};
+use lowmesh_shares::SharedRate;
 use lowmesh_units::Instant;
 use lowmesh_wire::icmpv6::{self, Icmpv6, Unreachable};
 use lowmesh_wire::ipv6::{Address, next_header};
 
 use crate::event::{ErrorCounters, Output, Problem};
-use crate::params::MTU;
-use crate::rate::ErrorRate;
+use crate::params::{ERROR_SOURCES, MTU};
 use crate::{Addresses, Headers};
 
 /// Types of ICMPv6 messages below this one are errors: RFC 4443 s2.1.
@@ -40,14 +40,17 @@ pub(crate) struct Message {
 /// The errors of a node.
 #[derive(Clone, Debug)]
 pub(crate) struct Errors {
-    rate: ErrorRate,
+    rate: SharedRate<Address>,
     pub counters: ErrorCounters,
 }
 
 impl Errors {
     /// So many errors a second; 0 lets none leave.
     pub fn new(per_second: u32) -> Self {
-        Self { rate: ErrorRate::new(per_second), counters: ErrorCounters::default() }
+        Self {
+            rate: SharedRate::new(per_second, ERROR_SOURCES),
+            counters: ErrorCounters::default(),
+        }
     }
 
     /// The error to the source of a packet that ended, if RFC 4443 asks for one and the rate allows it.

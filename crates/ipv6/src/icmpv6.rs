@@ -1,9 +1,10 @@
 //! What a node answers to the ICMPv6 messages that come: echoes (RFC 4443 s4), solicitations (RFC 4861, RFC 6775).
 
 use lowmesh_machine::DropReason;
+use lowmesh_shares::{Rate, SharedRate};
 use lowmesh_units::{Eui64, Instant, Rng, ShortAddr};
 use lowmesh_wire::icmpv6::Icmpv6;
-use lowmesh_wire::ipv6::Header;
+use lowmesh_wire::ipv6::{Address, Header};
 use lowmesh_wire::lowpan::Contexts;
 use lowmesh_wire::neighbour::{Registration, Solicitation};
 use lowmesh_wire::router::RouterSolicitation;
@@ -13,8 +14,9 @@ use crate::error::{self, Message};
 use crate::event::Output;
 use crate::forward::Forwarder;
 use crate::neighbour::{self, Answer};
-use crate::params::{ADVERTISEMENTS_PER_SECOND, MAX_RA_DELAY_TIME, MIN_DELAY_BETWEEN_RAS};
-use crate::rate::{Bucket, ErrorRate};
+use crate::params::{
+    ADVERTISEMENTS_PER_SECOND, ERROR_SOURCES, MAX_RA_DELAY_TIME, MIN_DELAY_BETWEEN_RAS,
+};
 use crate::registration::register;
 use crate::{Addresses, NeighbourCache};
 
@@ -38,9 +40,9 @@ pub(crate) struct Responder {
     /// What an advertisement tells of header compression.
     contexts: Contexts,
     /// Router Advertisements to all.
-    advertisements: Bucket,
+    advertisements: Rate,
     /// Router Advertisements to one host.
-    answers: ErrorRate,
+    answers: SharedRate<Address>,
     /// Those that wait to leave.
     pub waiting: Advertisements,
 }
@@ -57,8 +59,8 @@ impl Responder {
     pub fn new(contexts: Contexts, rng: Rng) -> Self {
         // One may leave late and the next one early.
         let distance = MIN_DELAY_BETWEEN_RAS + MAX_RA_DELAY_TIME;
-        let advertisements = Bucket::new(1, distance);
-        let answers = ErrorRate::new(ADVERTISEMENTS_PER_SECOND);
+        let advertisements = Rate::new(1, distance);
+        let answers = SharedRate::new(ADVERTISEMENTS_PER_SECOND, ERROR_SOURCES);
         let waiting = Advertisements::new(rng);
         Self { registered: NeighbourCache::new(), contexts, advertisements, answers, waiting }
     }

@@ -25,7 +25,7 @@
 //! - [`packet`]: making a packet, with RPL's option in it; `send`: its first hop; `name`: its name.
 //! - [`fragment`] and [`reassemble`]: packets cut at the source and put together at the destination.
 //! - [`udp`]: which local port a packet is for. TCP segments come out as they are, to a node that takes them.
-//! - `icmpv6`: what a node answers; `error`: the errors that it sends and hears of, `rate`: how many.
+//! - `icmpv6`: what a node answers; `error`: the errors that it sends and hears of.
 //! - [`neighbour`]: the answer to a node that asks for an address, or for routers; [`cache`] and `registration`: the
 //!   addresses that hosts have registered.
 //! - `uplink`: packets that leave the mesh at a border router, and those that come in.
@@ -49,7 +49,6 @@ mod name;
 pub mod neighbour;
 pub mod packet;
 pub mod params;
-mod rate;
 pub mod reassemble;
 mod receive;
 mod registration;

@@ -161,7 +161,13 @@ impl Adaptation {
                     Part::Whole,
                     payload.len() + self.buffer_overhead().packet,
                 );
-                self.outbox.push(Output::Frame { payload, destination, handle, last: true });
+                self.outbox.push(Output::Frame {
+                    payload,
+                    destination,
+                    handle,
+                    last: true,
+                    is_advice: false,
+                });
             }
             Form::Fragments { headers, covered }
                 if mode == FragmentMode::Recovered && destination.is_some() =>
@@ -391,7 +397,14 @@ impl Adaptation {
                     let octets = payload.len() + self.buffer_overhead().fragment;
                     self.frames.push(handle, Part::Forwarded, octets);
                     let destination = Some(next_hop);
-                    self.outbox.push(Output::Frame { payload, destination, handle, last });
+                    let is_advice = false;
+                    self.outbox.push(Output::Frame {
+                        payload,
+                        destination,
+                        handle,
+                        last,
+                        is_advice,
+                    });
                 }
                 relay::Output::Stays { name, data, handle } => {
                     let room = self.room();
@@ -409,12 +422,19 @@ impl Adaptation {
     fn drain_recovery(&mut self) {
         while let Some(output) = self.recovery.poll_output() {
             match output {
-                node::Output::Frame { payload, destination, handle } => {
+                node::Output::Frame { payload, destination, handle, is_advice } => {
                     let octets = payload.len() + self.buffer_overhead().fragment;
                     self.frames.push(handle, Part::Recovered, octets);
                     let destination = Some(destination);
                     // Whether another follows is known only when it is due.
-                    self.outbox.push(Output::Frame { payload, destination, handle, last: false });
+                    let last = false;
+                    self.outbox.push(Output::Frame {
+                        payload,
+                        destination,
+                        handle,
+                        last,
+                        is_advice,
+                    });
                 }
                 node::Output::Accepted { handle } => self.outbox.push(Output::Accepted { handle }),
                 node::Output::RouteRequest { beginning, source, handle } => {

@@ -72,6 +72,8 @@ pub enum Output {
         handle: Handle,
         /// No more frames of this packet will follow.
         last: bool,
+        /// Nothing depends on its arrival: the MAC need not repeat it.
+        is_advice: bool,
     },
     /// All frames of a packet are confirmed, or it was given up after one of them.
     PacketDone {

@@ -95,6 +95,9 @@ pub const REFUSED_DATAGRAMS: usize = 16;
 /// was lost, since a sender that receives it stops asking.
 pub const REFUSAL_SHARE: u64 = 2;
 
+/// Neighbours whose share of refusals is kept apart, where these have a rate: ours, at least 1.
+pub const REFUSAL_SOURCES: usize = 8;
+
 /// What GNRC's packet buffer takes for each part of a packet beside its octets: a `gnrc_pktsnip_t` of 20, in steps of 8
 /// (`gnrc_pktbuf_static`).
 pub const GNRC_SNIP_OCTETS: usize = 24;
@@ -262,6 +265,9 @@ pub struct Recovery {
     /// Datagrams to one neighbour that have begun and are not finished; `None` sets no bound. With one, a neighbour with a
     /// single buffer never has to refuse the second.
     pub unfinished_per_neighbour: Option<usize>,
+    /// NULL bitmaps that refuse datagrams, in a second and at once; each is then sent in one copy. `None`: a planned network,
+    /// in which each is sent, and repeated like any other frame.
+    pub refusals_per_second: Option<u32>,
     /// [`INTER_FRAME_GAP`].
     pub inter_frame_gap: Duration,
     /// [`MARK_FRAMES`].
@@ -280,6 +286,7 @@ impl Default for Recovery {
             fragment_retries: FRAGMENT_RETRIES,
             datagram_retries: DATAGRAM_RETRIES,
             unfinished_per_neighbour: None,
+            refusals_per_second: None,
             inter_frame_gap: INTER_FRAME_GAP,
             mark_frames: MARK_FRAMES,
             linger: COMPLETE_LINGER,

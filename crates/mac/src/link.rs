@@ -6,7 +6,7 @@ use lowmesh_units::{Dbm, Duration, Eui64, Instant};
 
 use crate::params::{
     ETX_ALPHA_FIRST_PERCENT, ETX_ALPHA_PERCENT, ETX_FRESH, ETX_GUESS, ETX_GUESS_RSSI, ETX_NOACK,
-    ETX_SAMPLES_MAX, ETX_UNIT, NEIGHBOURS_MAX,
+    ETX_SAMPLES_MAX, ETX_UNIT, NEIGHBOURS_MAX, SILENCE, SILENT_AFTER,
 };
 
 /// One neighbour.
@@ -22,9 +22,27 @@ pub struct Link {
     pub rssi: Dbm,
     /// When something was last heard from it.
     pub heard: Instant,
-    /// Whether the last frame to it was acknowledged.
-    pub acknowledges: bool,
+    /// Whether a frame to it was ever acknowledged.
+    has_acknowledged: bool,
+    /// Frames since then that were not, and when the last of them ended.
+    failures: u8,
+    failed: Instant,
     sequence: Option<(u8, Instant)>,
+}
+
+impl Link {
+    /// Whether frames to it are acknowledged: one was, and [`SILENT_AFTER`] in a row since then did not fail.
+    pub const fn acknowledges(&self) -> bool {
+        self.has_acknowledged && self.failures < SILENT_AFTER
+    }
+    /// Whether no frame to it has ended yet.
+    pub const fn is_untried(&self) -> bool {
+        !self.has_acknowledged && self.failures == 0
+    }
+    /// Whether [`SILENT_AFTER`] frames in a row failed, the last of them lately.
+    pub fn is_silent(&self, now: Instant) -> bool {
+        self.failures >= SILENT_AFTER && now.since(self.failed) < SILENCE
+    }
 }
 
 /// All neighbours, in order of address; bounded, the one not heard for longest goes first.
@@ -70,10 +88,18 @@ impl LinkTable {
     }
 
     /// A unicast frame to `peer` ended after `transmissions` copies. Returns the new ETX.
-    pub fn note_sent(&mut self, peer: Eui64, transmissions: u8, acked: bool) -> Option<u16> {
+    pub fn note_sent(
+        &mut self,
+        now: Instant,
+        peer: Eui64,
+        transmissions: u8,
+        acked: bool,
+    ) -> Option<u16> {
         let place = self.0.binary_search_by_key(&peer, |l| l.peer).ok()?;
         let link = &mut self.0[place];
-        link.acknowledges = acked;
+        link.has_acknowledged |= acked;
+        link.failures = if acked { 0 } else { link.failures.saturating_add(1) };
+        link.failed = if acked { link.failed } else { now };
         let penalty = if acked { 0 } else { ETX_NOACK };
         let sample = u32::from(transmissions) + u32::from(penalty);
         // As in Contiki-NG's link-stats.c, this frame's transmissions count before the weight is chosen.
@@ -92,10 +118,20 @@ impl LinkTable {
             self.make_room();
             let free = self.0.partition_point(|l| l.peer < peer);
             let etx = first_guess(rssi);
-            let (samples, acknowledges, sequence) = (0, false, None);
+            let (samples, has_acknowledged, failures, sequence) = (0, false, 0, None);
             self.0.insert(
                 free,
-                Link { peer, etx, samples, rssi, heard: now, acknowledges, sequence },
+                Link {
+                    peer,
+                    etx,
+                    samples,
+                    rssi,
+                    heard: now,
+                    has_acknowledged,
+                    failures,
+                    failed: now,
+                    sequence,
+                },
             );
             place = Ok(free);
         }
@@ -142,10 +178,10 @@ mod tests {
         let mut links = LinkTable::default();
         links.note_heard(Instant::ZERO, PEER, Dbm(-60.0));
         for _ in 0..50 {
-            links.note_sent(PEER, 2, true);
+            links.note_sent(Instant::ZERO, PEER, 2, true);
         }
         assert!(links.get(PEER).is_some_and(|l| l.etx.abs_diff(2 * ETX_UNIT) < 10));
-        links.note_sent(PEER, 8, false);
+        links.note_sent(Instant::ZERO, PEER, 8, false);
         assert!(links.get(PEER).is_some_and(|l| l.etx > 2 * ETX_UNIT + ETX_UNIT / 2));
     }
 
@@ -155,10 +191,14 @@ mod tests {
         links.note_heard(Instant::ZERO, PEER, Dbm(-60.0));
         // Eight transmissions and twelve more; they are samples enough for the slow average.
         let first = ETX_UNIT * 9 / 10 + ETX_UNIT * 20 / 10;
-        assert!(links.note_sent(PEER, 8, false).is_some_and(|etx| etx.abs_diff(first) <= 1));
+        assert!(
+            links
+                .note_sent(Instant::ZERO, PEER, 8, false)
+                .is_some_and(|etx| etx.abs_diff(first) <= 1)
+        );
         // A frame in one transmission counts for one.
         let second = (u32::from(first) * 9 + u32::from(ETX_UNIT)) / 10;
-        let etx = links.note_sent(PEER, 1, true).map_or(0, u32::from);
+        let etx = links.note_sent(Instant::ZERO, PEER, 1, true).map_or(0, u32::from);
         assert!(etx.abs_diff(second) <= 1);
     }
 
@@ -166,10 +206,31 @@ mod tests {
     fn an_average_is_fresh_after_as_many_transmissions_as_contiki_ng_asks() {
         let mut links = LinkTable::default();
         links.note_heard(Instant::ZERO, PEER, Dbm(-60.0));
-        links.note_sent(PEER, 3, true);
+        links.note_sent(Instant::ZERO, PEER, 3, true);
         assert!(links.get(PEER).is_some_and(|l| l.samples < ETX_FRESH));
-        links.note_sent(PEER, 1, true);
+        links.note_sent(Instant::ZERO, PEER, 1, true);
         assert!(links.get(PEER).is_some_and(|l| l.samples >= ETX_FRESH));
+    }
+
+    #[test]
+    fn a_neighbour_is_silent_after_three_failures_in_a_row_and_until_it_acknowledges() {
+        let mut links = LinkTable::default();
+        let at = |s| Instant::from_secs(s);
+        links.note_heard(at(0), PEER, Dbm(-60.0));
+        let state = |links: &LinkTable, s| {
+            links.get(PEER).map(|link| (link.acknowledges(), link.is_silent(at(s))))
+        };
+        assert_eq!(state(&links, 0), Some((false, false)), "nothing is known");
+        links.note_sent(at(1), PEER, 1, true);
+        for _ in 0..2 {
+            links.note_sent(at(1), PEER, 1, false);
+            assert_eq!(state(&links, 1), Some((true, false)), "frames get lost");
+        }
+        links.note_sent(at(2), PEER, 1, false);
+        assert_eq!(state(&links, 11), Some((false, true)));
+        assert_eq!(state(&links, 12), Some((false, false)), "it may be back");
+        links.note_sent(at(13), PEER, 1, true);
+        assert_eq!(state(&links, 13), Some((true, false)));
     }
 
     #[test]

@@ -77,6 +77,14 @@ pub const CONTIKI_RETRIES_MAX: u8 = 2;
 /// Frames to neighbours that acknowledge before one to a neighbour that does not, where both wait: a choice of ours. With
 /// five copies that each wait 20 ms (ZEP) it leaves half of the time to those that acknowledge.
 pub const TURNS_BEFORE_SILENT: u8 = 8;
+/// Copies of frames to neighbours that do not acknowledge, a second and at once: a choice of ours. Each waits 20 ms for its
+/// acknowledgement over ZEP, so they take a fifth of the time; five copies of one frame for a new neighbour are among them.
+pub const SILENT_COPIES: u32 = 10;
+/// Frames in a row without an acknowledgement after which a neighbour counts as silent: a choice of ours, at least 1. One
+/// frame may get lost with all its copies, as in a moment of noise.
+pub const SILENT_AFTER: u8 = 3;
+/// How long a neighbour that was silent gets no advice: a choice of ours. Then it may be back.
+pub const SILENCE: Duration = Duration::from_secs(10);
 
 /// How long an AT86RF231 stays busy: Lenders et al. 2021 s IV-C, "up to 4 ms" by logic analyser.
 pub const THIN_BUSY_MAX: Duration = Duration::from_millis(4);

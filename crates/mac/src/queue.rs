@@ -31,6 +31,8 @@ pub struct QueuedFrame {
     pub priority: Priority,
     /// A newer advertisement takes its place.
     pub is_advertisement: bool,
+    /// It is of use to its receiver, but nothing depends on it: one copy is enough.
+    pub is_advice: bool,
     /// Copies sent so far.
     pub transmissions: u8,
     /// Of these, the ones that arrived and that the neighbour refused by a negative acknowledgement.
@@ -116,6 +118,10 @@ impl FrameQueue {
             |queued: &QueuedFrame| queued.transmissions == 0 && queued.priority > frame.priority;
         let place = self.0.iter().position(before).unwrap_or(self.0.len());
         self.0.insert(place, frame);
+    }
+    /// Behind all others, whatever its priority.
+    pub fn push_back(&mut self, frame: QueuedFrame) {
+        self.0.push_back(frame);
     }
     /// Takes the frame whose turn it is.
     pub fn pop(&mut self) -> Option<QueuedFrame> {
@@ -289,13 +295,14 @@ mod tests {
     fn frame(destination: Option<Eui64>, handle: u64, priority: Priority) -> QueuedFrame {
         let (octets, handle) = (Vec::new(), Handle(handle));
         let is_advertisement = false;
-        let (transmissions, refusals) = (0, 0);
+        let (is_advice, transmissions, refusals) = (false, 0, 0);
         QueuedFrame {
             octets,
             destination,
             handle,
             priority,
             is_advertisement,
+            is_advice,
             transmissions,
             refusals,
         }

@@ -16,8 +16,8 @@ impl Node {
     /// Handles an output of 6LoWPAN.
     pub(crate) fn on_lowpan(&mut self, now: Instant, output: lowmesh_lowpan::Output) {
         let packet = match output {
-            lowmesh_lowpan::Output::Frame { payload, destination, handle, .. } => {
-                let kind = self.kind_of(handle);
+            lowmesh_lowpan::Output::Frame { payload, destination, handle, is_advice, .. } => {
+                let kind = if is_advice { FrameKind::Advice } else { self.kind_of(handle) };
                 return self.link.send(now, &payload, destination, kind, handle);
             }
             lowmesh_lowpan::Output::Packet { bytes, source, handle, .. } => {

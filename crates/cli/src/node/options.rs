@@ -74,6 +74,9 @@ pub struct Options {
     /// Maximum number of ICMPv6 errors per second; 0 sends none
     #[arg(long, value_name = "NUMBER", default_value_t = RealTime::default().icmpv6_errors)]
     icmpv6_errors: u32,
+    /// Maximum number of refusals of packets in fragments per second (sfr); 0 sends none
+    #[arg(long, value_name = "NUMBER", default_value_t = RealTime::default().refusals)]
+    refusals: u32,
     /// Route through a neighbour (repeatable)
     #[arg(long, num_args = 3, value_names = ["PREFIX", "via", "LINK-LOCAL"])]
     route: Vec<String>,
@@ -129,6 +132,7 @@ impl Options {
             reassembly_buffers: self.reassembly_buffers,
             mac_retries: self.mac_retries,
             icmpv6_errors: self.icmpv6_errors,
+            refusals: self.refusals,
         };
         match self.mac {
             Mac::Csma => settings.config(self.pan, mode),

@@ -97,7 +97,8 @@ impl Sender {
             self.fragments += 1;
             let octets = payload.len() + self.config.choices().overhead.fragment;
             room = room.saturating_sub(octets);
-            self.outbox.push(Output::Frame { payload, destination, handle, last });
+            let is_advice = false;
+            self.outbox.push(Output::Frame { payload, destination, handle, last, is_advice });
         }
     }
 

@@ -29,16 +29,16 @@ use self::forwarder::Forwarder;
 use self::outgoing::Outgoing;
 use self::senders::Senders;
 use super::refusal::Refusals;
-use super::{Outcome, Received, Receiving, Sending, Step, null};
+use super::{Outcome, Received, Receiving, Sending, Step};
 use crate::event::Route;
 use crate::forward::Label;
-use crate::params::{Config, REFUSAL_SHARE};
+use crate::params::Config;
 
 /// What the node wants done.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Output {
     /// Send a frame. Acknowledgements and aborts bear no name.
-    Frame { payload: Vec<u8>, destination: Eui64, handle: Handle },
+    Frame { payload: Vec<u8>, destination: Eui64, handle: Handle, is_advice: bool },
     /// The first fragment of a neighbour's packet was taken over.
     Accepted { handle: Handle },
     /// Where does the packet go that begins so?
@@ -102,7 +102,7 @@ impl Node {
             senders: Senders::new(config, rng),
             forwarder: Forwarder::new(address, contexts, config),
             receiving: Receiving::new(&config),
-            refusals: Refusals::new(config.recovery.arq.timeout() / REFUSAL_SHARE),
+            refusals: Refusals::new(&config.recovery),
             out: Outgoing::new(config),
             deadline: None,
         }
@@ -249,7 +249,7 @@ impl Node {
     fn refuse(&mut self, now: Instant, to: Eui64, datagram_tag: u8, asks: bool) {
         let label = Label { neighbour: to, tag: datagram_tag.into() };
         if !self.config.choices().refuses_once || self.refusals.tells(now, label, asks) {
-            self.out.acknowledge(to, null(datagram_tag));
+            self.out.refuse(to, datagram_tag, self.refusals.are_advice());
         }
     }
 

@@ -45,6 +45,8 @@ pub enum Input<'a> {
         payload: &'a [u8],
         /// Who goes first.
         priority: Priority,
+        /// Nothing depends on its arrival: one copy is enough, and none leaves to a neighbour that is silent.
+        is_advice: bool,
         /// Its name.
         handle: Handle,
     },

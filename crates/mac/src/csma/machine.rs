@@ -115,7 +115,7 @@ impl Csma {
         now: Instant,
         destination: Option<Eui64>,
         payload: &[u8],
-        priority: Priority,
+        (priority, is_advice): (Priority, bool),
         handle: Handle,
     ) {
         let refusal = if self.started.is_none() {
@@ -124,6 +124,8 @@ impl Csma {
             Some(DropReason::TooLarge)
         } else if !self.admits(destination, priority) {
             Some(DropReason::QueueFull)
+        } else if is_advice && self.is_silent(now, destination) {
+            Some(DropReason::NoAck)
         } else {
             None
         };
@@ -142,11 +144,13 @@ impl Csma {
             handle,
             priority,
             is_advertisement,
+            is_advice,
             transmissions: 0,
             refusals: 0,
         };
         let is_busy = self.transmitter.frame().is_some();
-        self.waiting.insert(now, frame, is_busy);
+        let Shared { config, links, .. } = &self.shared;
+        self.waiting.insert(now, config, links, frame, is_busy);
         self.start_next(now);
     }
 
@@ -154,6 +158,11 @@ impl Csma {
         self.shared.counters.refused += 1;
         let dropped = Dropped { handle, layer: Layer::Mac, reason };
         self.shared.outbox.push(Output::Dropped { dropped, destination, transmissions: 0 });
+    }
+
+    fn is_silent(&self, now: Instant, destination: Option<Eui64>) -> bool {
+        let link = destination.and_then(|peer| self.shared.links.get(peer));
+        link.is_some_and(|link| link.is_silent(now))
     }
 
     fn admits(&self, destination: Option<Eui64>, priority: Priority) -> bool {
@@ -178,8 +187,8 @@ impl Csma {
             self.retry_at = Some(now + requeue);
             return;
         }
-        let Shared { config, links, .. } = &self.shared;
-        if let Some(frame) = self.waiting.next(now, config, links) {
+        let Shared { config, links, silent_copies, .. } = &mut self.shared;
+        if let Some(frame) = self.waiting.next(now, config, links, silent_copies) {
             self.transmitter.begin(now, frame, &mut self.shared);
         }
     }
@@ -257,8 +266,8 @@ impl Machine for Csma {
                 }
                 self.started = Some(now);
             }
-            Input::Send { destination, payload, priority, handle } => {
-                self.send(now, destination, payload, priority, handle);
+            Input::Send { destination, payload, priority, is_advice, handle } => {
+                self.send(now, destination, payload, (priority, is_advice), handle);
             }
             Input::Sensed { busy } => {
                 // A radio in the middle of a frame, in or out, has its answer without measuring.

@@ -22,7 +22,7 @@
 //! let payload = &[0x41, 0x60][..];
 //! mac.handle(Instant::ZERO, Input::Start)?;
 //! let send =
-//!     Input::Send { destination: None, payload, priority: Priority::Data, handle: Handle(1) };
+//!     Input::Send { destination: None, payload, priority: Priority::Data, is_advice: false, handle: Handle(1) };
 //! mac.handle(Instant::ZERO, send)?;
 //! // The driver does what the MAC asks for, and says how it went.
 //! let Some(Output::Sense { at }) = mac.poll_output() else { panic!("it listens first") };

@@ -173,7 +173,7 @@ impl Transmitter {
         if let Some(peer) = frame.destination {
             // An immediate acknowledgement names no node, but only this one was asked.
             shared.links.note_heard(now, peer, rssi);
-            note_link(peer, frame.transmissions, true, shared);
+            note_link(now, peer, frame.transmissions, true, shared);
         }
         self.finish(now, &frame, shared)
     }
@@ -182,7 +182,7 @@ impl Transmitter {
     pub fn on_ack_timeout(&mut self, now: Instant, shared: &mut Shared) -> After {
         let Some(Outgoing { frame, .. }) = self.outgoing.take() else { return After::Same };
         // s6.7.4.3: macMaxFrameRetries copies follow the first, each after a channel access of its own.
-        if frame.transmissions <= shared.config.retries_max {
+        if frame.transmissions <= shared.config.retries_max && shared.may_repeat(now, &frame) {
             if shared.config.access != Access::Backoff {
                 self.space(now, &frame);
                 return After::Deferred(frame);
@@ -192,7 +192,7 @@ impl Transmitter {
             return After::Same;
         }
         if let Some(peer) = frame.destination {
-            note_link(peer, frame.transmissions, false, shared);
+            note_link(now, peer, frame.transmissions, false, shared);
         }
         self.give_up(now, &frame, DropReason::NoAck, shared)
     }
@@ -228,8 +228,8 @@ impl Transmitter {
     }
 }
 
-fn note_link(peer: Eui64, transmissions: u8, acked: bool, shared: &mut Shared) {
-    if let Some(etx) = shared.links.note_sent(peer, transmissions, acked) {
+fn note_link(now: Instant, peer: Eui64, transmissions: u8, acked: bool, shared: &mut Shared) {
+    if let Some(etx) = shared.links.note_sent(now, peer, transmissions, acked) {
         shared.outbox.push(Output::LinkEtx { peer, etx });
     }
 }

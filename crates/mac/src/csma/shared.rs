@@ -1,12 +1,15 @@
 //! What the parts of a CSMA MAC have in common, lent to each for the length of a call.
 
 use lowmesh_machine::Outbox;
-use lowmesh_units::{Duration, Eui64, Rng};
+use lowmesh_shares::Rate;
+use lowmesh_units::{Duration, Eui64, Instant, Rng};
 
 use super::config::Config;
 use super::event::Output;
 use crate::frame::airtime;
-use crate::link::LinkTable;
+use crate::link::{Link, LinkTable};
+use crate::params::SILENT_COPIES;
+use crate::queue::QueuedFrame;
 
 /// What a MAC counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -46,6 +49,8 @@ pub(super) struct Shared {
     pub links: LinkTable,
     pub outbox: Outbox<Output>,
     pub counters: Counters,
+    /// Copies to neighbours that do not acknowledge.
+    pub silent_copies: Rate,
     /// Time for which the radio has sent.
     pub tx_time: Duration,
 }
@@ -59,8 +64,21 @@ impl Shared {
             links: LinkTable::default(),
             outbox: Outbox::new(),
             counters: Counters::default(),
+            silent_copies: Rate::new(SILENT_COPIES, Duration::from_secs(1)),
             tx_time: Duration::ZERO,
         }
+    }
+
+    /// Whether another copy of a frame may leave that was not acknowledged, by what is known of its destination.
+    pub fn may_repeat(&mut self, now: Instant, frame: &QueuedFrame) -> bool {
+        if frame.is_advice {
+            return false;
+        }
+        let Some(peer) = frame.destination.filter(|_| self.config.shares_queue) else {
+            return true;
+        };
+        let acknowledges = self.links.get(peer).is_some_and(Link::acknowledges);
+        acknowledges || self.silent_copies.take(now)
     }
 
     /// A frame of `octets` leaves.

@@ -5,12 +5,15 @@
 //!
 //! | bound | total | share | the next one |
 //! |---|---|---|---|
-//! | frames in the queue | `queue_frames_max` | a neighbour has as many as are free; all that do not acknowledge, together as many | is dropped, `queue_full` |
+//! | frames in the queue | `queue_frames_max` | a neighbour has as many as are free; all to which no frame has ended, together as many; all that did not acknowledge, together as many | is dropped, `queue_full` |
 //! | turns | | one frame in [`TURNS_BEFORE_SILENT`] to a neighbour that does not acknowledge | waits |
+//! | copies of frames | | [`SILENT_COPIES`](crate::params::SILENT_COPIES) a second, to all that do not acknowledge | the first copy waits; a later one does not leave |
 //!
-//! Broadcasts count as acknowledged, and have a share like a neighbour's.
+//! Broadcasts count as acknowledged, and have a share like a neighbour's. A frame to a neighbour that does not acknowledge
+//! waits behind all others, whatever its priority, and one to a neighbour that was not tried goes before those that failed.
 
-use lowmesh_units::Eui64;
+use lowmesh_shares::Rate;
+use lowmesh_units::{Eui64, Instant};
 
 use crate::link::LinkTable;
 use crate::params::TURNS_BEFORE_SILENT;
@@ -21,10 +24,31 @@ use crate::queue::{FrameQueue, Priority, QueuedFrame, free_places};
 pub(super) struct Turns {
     /// Frames that went before the first one to a neighbour that does not acknowledge.
     before_silent: u8,
+    /// When a frame to such a neighbour may leave, if all that wait are of them.
+    resumes: Option<Instant>,
 }
 
-fn acknowledges(links: &LinkTable, destination: Option<Eui64>) -> bool {
-    destination.is_none_or(|peer| links.get(peer).is_some_and(|link| link.acknowledges))
+/// What is known of a destination; the first go first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Standing {
+    Acknowledges,
+    /// No frame to it has ended yet.
+    Untried,
+    Silent,
+}
+
+fn standing(links: &LinkTable, destination: Option<Eui64>) -> Standing {
+    let Some(peer) = destination else { return Standing::Acknowledges };
+    match links.get(peer) {
+        Some(link) if link.acknowledges() => Standing::Acknowledges,
+        Some(link) if !link.is_untried() => Standing::Silent,
+        _ => Standing::Untried,
+    }
+}
+
+/// Whether frames to `destination` are acknowledged.
+pub(super) fn acknowledges(links: &LinkTable, destination: Option<Eui64>) -> bool {
+    standing(links, destination) == Standing::Acknowledges
 }
 
 /// Whether another frame to `destination` may wait.
@@ -38,26 +62,44 @@ pub(super) fn admits(
     let free = free_places(queue.len(), frames_max, priority);
     let held = |is_one: &dyn Fn(&QueuedFrame) -> bool| queue.iter().filter(|f| is_one(f)).count();
     let own = held(&|frame| frame.destination == destination);
-    let is_silent = |frame: &QueuedFrame| !acknowledges(links, frame.destination);
-    own < free && (acknowledges(links, destination) || held(&is_silent) < free)
+    let class = standing(links, destination);
+    let is_alike = |frame: &QueuedFrame| standing(links, frame.destination) == class;
+    own < free && (class == Standing::Acknowledges || held(&is_alike) < free)
 }
 
 impl Turns {
-    /// Takes the frame whose turn it is.
-    pub fn next(&mut self, queue: &mut FrameQueue, links: &LinkTable) -> Option<QueuedFrame> {
-        let place = |silent: bool| {
-            queue.iter().position(|frame| acknowledges(links, frame.destination) != silent)
+    /// When to ask again, if [`Turns::next`] let frames wait.
+    pub const fn resumes(&self) -> Option<Instant> {
+        self.resumes
+    }
+
+    /// Takes the frame whose turn it is; `copies` are those that may leave to neighbours that do not acknowledge.
+    pub fn next(
+        &mut self,
+        now: Instant,
+        queue: &mut FrameQueue,
+        links: &LinkTable,
+        copies: &mut Rate,
+    ) -> Option<QueuedFrame> {
+        self.resumes = None;
+        let place = |class: Standing| {
+            queue.iter().position(|frame| standing(links, frame.destination) == class)
         };
-        let place = match (place(false), place(true)) {
+        let others = place(Standing::Untried).or_else(|| place(Standing::Silent));
+        let place = match (place(Standing::Acknowledges), others) {
             (Some(first), Some(_)) if self.before_silent < TURNS_BEFORE_SILENT => {
                 self.before_silent += 1;
                 first
             }
-            (_, Some(silent)) => {
+            (_, Some(silent)) if copies.take(now) => {
                 self.before_silent = 0;
                 silent
             }
-            (first, None) => first?,
+            (None, Some(_)) => {
+                self.resumes = copies.next(now);
+                return None;
+            }
+            (first, _) => first?,
         };
         queue.take(place)
     }
@@ -68,7 +110,7 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
     use lowmesh_machine::Handle;
-    use lowmesh_units::{Dbm, Instant, NodeId};
+    use lowmesh_units::{Dbm, Duration, NodeId};
 
     const FRAMES_MAX: usize = 16;
 
@@ -81,7 +123,7 @@ mod tests {
         let mut links = LinkTable::default();
         for &node in known {
             links.note_heard(Instant::ZERO, eui(node), Dbm(-60.0));
-            links.note_sent(eui(node), 1, true);
+            links.note_sent(Instant::ZERO, eui(node), 1, true);
         }
         links
     }
@@ -92,13 +134,14 @@ mod tests {
             let (destination, priority) = (to.map(eui), Priority::Data);
             if admits(queue, links, FRAMES_MAX, destination, priority) {
                 let (octets, handle) = (Vec::new(), Handle::NONE);
-                let is_advertisement = false;
+                let (is_advertisement, is_advice) = (false, false);
                 let frame = QueuedFrame {
                     octets,
                     destination,
                     handle,
                     priority,
                     is_advertisement,
+                    is_advice,
                     transmissions: 0,
                     refusals: 0,
                 };
@@ -128,14 +171,46 @@ mod tests {
     fn frames_to_silent_neighbours_wait_for_eight_others_and_no_longer() {
         let (mut queue, links) = (FrameQueue::default(), links(&[1]));
         fill(&mut queue, &links, Some(9), 2);
-        let mut turns = Turns::default();
+        let (mut turns, mut copies) = (Turns::default(), Rate::new(9, Duration::from_secs(1)));
         let mut order = Vec::new();
         for _ in 0..20 {
             fill(&mut queue, &links, Some(1), 1);
-            let frame = turns.next(&mut queue, &links).expect("a frame waits");
+            let frame = turns.next(Instant::ZERO, &mut queue, &links, &mut copies);
+            let frame = frame.expect("a frame waits");
             order.push(frame.destination == Some(eui(9)));
         }
         let silent: Vec<_> = (0..20).filter(|at| order[*at]).collect();
         assert_eq!(silent, [8, 17]);
+    }
+
+    #[test]
+    fn without_copies_left_frames_to_silent_neighbours_wait_and_others_do_not() {
+        let (mut queue, links) = (FrameQueue::default(), links(&[1]));
+        fill(&mut queue, &links, Some(9), 3);
+        let (mut turns, mut copies) = (Turns::default(), Rate::new(2, Duration::from_secs(1)));
+        let now = Instant::from_secs(5);
+        let mut next = |queue: &mut FrameQueue, turns: &mut Turns| {
+            turns.next(now, queue, &links, &mut copies).and_then(|frame| frame.destination)
+        };
+        assert_eq!(next(&mut queue, &mut turns), Some(eui(9)));
+        assert_eq!(next(&mut queue, &mut turns), Some(eui(9)));
+        assert_eq!(
+            (next(&mut queue, &mut turns), turns.resumes()),
+            (None, Some(now + Duration::from_millis(500)))
+        );
+        fill(&mut queue, &links, Some(1), 1);
+        assert_eq!((next(&mut queue, &mut turns), turns.resumes()), (Some(eui(1)), None));
+    }
+
+    #[test]
+    fn a_neighbour_that_was_not_tried_goes_before_those_that_failed_and_has_places_of_its_own() {
+        let (mut queue, mut links) = (FrameQueue::default(), LinkTable::default());
+        links.note_heard(Instant::ZERO, eui(9), Dbm(-60.0));
+        links.note_sent(Instant::ZERO, eui(9), 1, false);
+        assert_eq!(fill(&mut queue, &links, Some(9), 99), 8);
+        assert_eq!(fill(&mut queue, &links, Some(1), 99), 4);
+        let (mut turns, mut copies) = (Turns::default(), Rate::new(9, Duration::from_secs(1)));
+        let next = turns.next(Instant::ZERO, &mut queue, &links, &mut copies);
+        assert_eq!(next.and_then(|frame| frame.destination), Some(eui(1)));
     }
 }

@@ -23,6 +23,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use lowmesh_shares::Rate;
 use lowmesh_units::{Duration, Eui64, Instant, Rng};
 
 use super::config::{Access, Config};
@@ -90,8 +91,20 @@ impl Waiting {
     }
 
     /// Adds a frame that was admitted; `is_busy` when the transmitter holds one.
-    pub fn insert(&mut self, now: Instant, frame: QueuedFrame, is_busy: bool) {
+    pub fn insert(
+        &mut self,
+        now: Instant,
+        config: &Config,
+        links: &LinkTable,
+        frame: QueuedFrame,
+        is_busy: bool,
+    ) {
         match self {
+            Self::One { queue, .. }
+                if config.shares_queue && !turns::acknowledges(links, frame.destination) =>
+            {
+                queue.push_back(frame);
+            }
             Self::One { queue, .. } => queue.insert(frame),
             Self::Neighbours(neighbours) if is_busy => neighbours.late.push_back(frame),
             Self::Neighbours(neighbours) => neighbours.insert(now, frame),
@@ -114,15 +127,18 @@ impl Waiting {
         None
     }
 
-    /// Takes the frame whose turn it is.
+    /// Takes the frame whose turn it is; `copies` are those that may leave to neighbours that do not acknowledge.
     pub fn next(
         &mut self,
         now: Instant,
         config: &Config,
         links: &LinkTable,
+        copies: &mut Rate,
     ) -> Option<QueuedFrame> {
         match self {
-            Self::One { queue, turns } if config.shares_queue => turns.next(queue, links),
+            Self::One { queue, turns } if config.shares_queue => {
+                turns.next(now, queue, links, copies)
+            }
             Self::One { queue, .. } => queue.pop(),
             Self::Neighbours(neighbours) => neighbours.next(now),
         }
@@ -143,10 +159,10 @@ impl Waiting {
         }
     }
 
-    /// When the next frame is due, where frames have times.
+    /// When the next frame is due, where frames have times or wait for others.
     pub fn deadline(&self) -> Option<Instant> {
         match self {
-            Self::One { .. } => None,
+            Self::One { turns, .. } => turns.resumes(),
             Self::Neighbours(neighbours) => {
                 neighbours.lines.iter().filter_map(|line| line.due).min()
             }

@@ -164,13 +164,14 @@ mod tests {
         for peer in peers {
             let (octets, handle) = (Vec::from([0]), Handle(1));
             let (destination, priority) = (*peer, Priority::Data);
-            let is_advertisement = false;
+            let (is_advertisement, is_advice) = (false, false);
             let frame = QueuedFrame {
                 octets,
                 destination,
                 handle,
                 priority,
                 is_advertisement,
+                is_advice,
                 transmissions: 0,
                 refusals: 0,
             };

@@ -100,6 +100,7 @@ impl Sender {
             handle,
             priority,
             is_advertisement,
+            is_advice: false,
             transmissions: 0,
             refusals: 0,
         };

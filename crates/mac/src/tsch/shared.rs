@@ -65,7 +65,8 @@ impl Shared {
     }
     /// A frame to `peer` has ended after so many copies.
     pub fn note_link(&mut self, peer: Eui64, transmissions: u8, acked: bool) {
-        let etx = self.links.note_sent(peer, transmissions, acked);
+        let now = self.slot_start(self.next_slot);
+        let etx = self.links.note_sent(now, peer, transmissions, acked);
         self.outbox.extend(etx.map(|etx| Output::LinkEtx { peer, etx }));
     }
 }

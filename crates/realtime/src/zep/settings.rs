@@ -30,12 +30,15 @@ pub struct RealTime {
     pub datagram_retries: u8,
     /// How long fragments wait for the rest: at most 60 s (RFC 4944 s5.3). RIOT has 3 s.
     pub reassembly_timeout: Duration,
-    /// Datagrams that are put together at a time, each of up to 1280 octets.
+    /// Datagrams that are put together at a time, each of up to 1280 octets. A stranger with many addresses that begins 40 a
+    /// second, each of which may lose its place after an eighth of 3 s, holds 15.
     pub reassembly_buffers: usize,
     /// Copies of a frame after the first: macMaxFrameRetries. The standard has 3; here frames of two schedulers are lost too.
     pub mac_retries: u8,
     /// ICMPv6 errors a second at most; 0 sends none. 10 are the example of RFC 4443 s2.4 (f) for a small node.
     pub icmpv6_errors: u32,
+    /// Refusals of recoverable fragments a second at most, each in one frame that is not repeated; 0 sends none.
+    pub refusals: u32,
 }
 
 impl Default for RealTime {
@@ -46,9 +49,10 @@ impl Default for RealTime {
             fragment_retries: 4,
             datagram_retries: 2,
             reassembly_timeout: Duration::from_secs(3),
-            reassembly_buffers: 16,
+            reassembly_buffers: 32,
             mac_retries: 4,
             icmpv6_errors: 10,
+            refusals: 10,
         }
     }
 }
@@ -86,6 +90,7 @@ impl RealTime {
         recovery.datagram_retries = self.datagram_retries;
         recovery.mark_frames = QUEUE_FRAMES / 2;
         recovery.unfinished_per_neighbour = Some(1);
+        recovery.refusals_per_second = Some(self.refusals);
         config
     }
 }

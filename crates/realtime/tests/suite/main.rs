@@ -3,6 +3,7 @@
 //! With `LOWMESH_ZEP_PCAP=FILE` all that was on the air is left in FILE, for other dissectors to read.
 
 mod air;
+mod attacker;
 mod bars;
 mod capture;
 mod line;

@@ -40,12 +40,14 @@ pub(crate) enum FrameKind {
     Control,
     /// A DIO to all neighbours: while one waits, a newer one replaces it.
     Advertisement,
+    /// It helps its receiver, and nothing depends on its arrival.
+    Advice,
 }
 
 impl FrameKind {
     const fn priority(self) -> Priority {
         match self {
-            Self::Data => Priority::Data,
+            Self::Data | Self::Advice => Priority::Data,
             Self::Control | Self::Advertisement => Priority::Control,
         }
     }
@@ -115,13 +117,21 @@ impl Link {
             Self::Slotted(slotted) => {
                 let content = match kind {
                     FrameKind::Advertisement => Content::Advertisement(payload),
-                    FrameKind::Control | FrameKind::Data => Content::Payload(payload),
+                    FrameKind::Control | FrameKind::Data | FrameKind::Advice => {
+                        Content::Payload(payload)
+                    }
                 };
                 slotted.tell_mac(now, tsch::Input::Send { destination, content, priority, handle });
             }
             Self::Contended(csma) => {
-                let input =
-                    lowmesh_mac::csma::Input::Send { destination, payload, priority, handle };
+                let is_advice = kind == FrameKind::Advice;
+                let input = lowmesh_mac::csma::Input::Send {
+                    destination,
+                    payload,
+                    priority,
+                    is_advice,
+                    handle,
+                };
                 debug_assert_accepted(csma.handle(now, input));
             }
         }

@@ -13,6 +13,7 @@ use lowmesh_wire::lowpan::rfrag::RfragAck;
 
 use super::{Output, QueueState};
 use crate::params::{Config, RECOVERY_QUEUE_FRAMES};
+use crate::recover::null;
 
 /// A frame that waits for the gap.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(super) struct Waiting {
     pub payload: Vec<u8>,
     pub destination: Eui64,
     pub handle: Handle,
+    /// Nothing depends on its arrival.
+    pub is_advice: bool,
 }
 
 /// All that leaves a node.
@@ -99,17 +102,29 @@ impl Outgoing {
 
     /// Puts a frame behind those that wait for the gap. One that has no room is lost, and recovered by its ends.
     pub fn push(&mut self, payload: Vec<u8>, destination: Eui64, handle: Handle) {
-        if self.queue.len() < RECOVERY_QUEUE_FRAMES && payload.len() <= self.queue_state.room {
-            self.take_room(&payload);
-            self.queue.push_back(Waiting { payload, destination, handle });
+        self.wait(Waiting { payload, destination, handle, is_advice: false });
+    }
+    fn wait(&mut self, waiting: Waiting) {
+        if self.queue.len() < RECOVERY_QUEUE_FRAMES
+            && waiting.payload.len() <= self.queue_state.room
+        {
+            self.take_room(&waiting.payload);
+            self.queue.push_back(waiting);
         } else {
             self.overflowed += 1;
         }
     }
     pub fn acknowledge(&mut self, to: Eui64, ack: RfragAck) {
+        self.tell_neighbour(to, ack, false);
+    }
+    /// Lets a neighbour know that a datagram cannot go on; with `is_advice` it will find out without it, too.
+    pub fn refuse(&mut self, to: Eui64, datagram_tag: u8, is_advice: bool) {
+        self.tell_neighbour(to, null(datagram_tag), is_advice);
+    }
+    fn tell_neighbour(&mut self, destination: Eui64, ack: RfragAck, is_advice: bool) {
         let mut payload = Vec::new();
         ack.emit(&mut payload);
-        self.push(payload, to, Handle::NONE);
+        self.wait(Waiting { payload, destination, handle: Handle::NONE, is_advice });
     }
 
     /// Takes room for a frame that leaves at once.
@@ -123,8 +138,8 @@ impl Outgoing {
     }
     /// Lets a frame leave.
     pub fn send(&mut self, now: Instant, waiting: Waiting) {
-        let Waiting { payload, destination, handle } = waiting;
-        self.tell(Output::Frame { payload, destination, handle });
+        let Waiting { payload, destination, handle, is_advice } = waiting;
+        self.tell(Output::Frame { payload, destination, handle, is_advice });
         self.queue_state.backlog += 1;
         // RFC 8931 s4.2: the sender MUST keep a gap between frames.
         self.gap_ends = now + self.gap();

@@ -208,7 +208,7 @@ impl Senders {
         self.datagrams.push_back(sending);
         let event = if is_copy { Event::Resent } else { Event::Sent };
         self.tell(self.datagrams.len() - 1, event, out);
-        Some(Waiting { payload, destination, handle })
+        Some(Waiting { payload, destination, handle, is_advice: false })
     }
 
     /// When an acknowledgement is late, or the next fragment may leave.

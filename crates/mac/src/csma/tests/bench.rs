@@ -49,7 +49,13 @@ impl Bench {
     }
     pub fn send_as(&mut self, to: Option<Eui64>, handle: u64, priority: Priority) -> Vec<Output> {
         let handle = Handle(handle);
-        self.tell(Input::Send { destination: to, payload: &PAYLOAD, priority, handle })
+        self.tell(Input::Send {
+            destination: to,
+            payload: &PAYLOAD,
+            priority,
+            is_advice: false,
+            handle,
+        })
     }
     pub fn send(&mut self, to: Option<Eui64>, handle: u64) -> Vec<Output> {
         self.send_as(to, handle, Priority::Data)

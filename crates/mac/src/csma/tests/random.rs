@@ -140,7 +140,13 @@ impl Driver {
                 self.open.insert(handle, 0);
                 let priority = if what == 0 { Priority::Data } else { Priority::Control };
                 let (destination, handle) = (peer, Handle(handle));
-                self.tell(Input::Send { destination, payload: &[1, 2], priority, handle });
+                self.tell(Input::Send {
+                    destination,
+                    payload: &[1, 2],
+                    priority,
+                    is_advice: false,
+                    handle,
+                });
             }
             2 if self.incoming => {
                 self.incoming = false;
@@ -280,7 +286,10 @@ impl Air {
                 let destination = Some(NodeId((who as u16 + 1) % 3).eui64());
                 let payload = &handle.to_be_bytes()[..];
                 let (priority, handle) = (Priority::Data, Handle(handle));
-                self.tell(who, Input::Send { destination, payload, priority, handle });
+                self.tell(
+                    who,
+                    Input::Send { destination, payload, priority, is_advice: false, handle },
+                );
             }
             Event::Sense(who) => {
                 let busy = !self.flying.is_empty();

@@ -50,6 +50,7 @@ fn after_a_short_frame_twelve_symbols_are_space_enough() {
         destination: None,
         payload: &[0x41],
         priority: Priority::Data,
+        is_advice: false,
         handle: Handle(handle),
     };
     let asked = bench.tell(send(1));
@@ -193,7 +194,13 @@ fn what_no_frame_can_hold_is_refused() {
     let mut send = |octets: usize| {
         let payload = &[0; 104][..octets];
         let (priority, handle) = (Priority::Data, Handle(1));
-        bench.tell(Input::Send { destination: Some(PEER), payload, priority, handle })
+        bench.tell(Input::Send {
+            destination: Some(PEER),
+            payload,
+            priority,
+            is_advice: false,
+            handle,
+        })
     };
     assert_eq!(drop_reason(&send(103)), Some((1, DropReason::TooLarge, 0)));
     assert_eq!(drop_reason(&send(102)), None);
