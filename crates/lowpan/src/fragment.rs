@@ -88,6 +88,10 @@ impl Fragmented {
     pub fn let_go(&mut self) {
         self.is_let_go = true;
     }
+    /// True once a fragment was sent.
+    pub fn has_begun(&self) -> bool {
+        self.sent > 0
+    }
     /// True when nothing is left to send.
     pub fn is_sent(&self) -> bool {
         self.sent == self.packet.len()

@@ -4,6 +4,10 @@
 //! | bound | total | share of one next hop | the next one |
 //! |---|---|---|---|
 //! | datagrams | `fragmented_datagrams` | as many as are free, with `shares_fragmentation` | is dropped, `buffer_full` |
+//! | datagrams that have begun | | one | waits for its turn |
+//!
+//! A receiver that holds two datagrams cannot put eight together whose fragments take turns. Contiki-NG and GNRC fragment
+//! one datagram after the other, too; the latter hands all fragments of each to the MAC, whose queue keeps their order.
 
 use alloc::vec::Vec;
 
@@ -75,8 +79,31 @@ impl Sender {
         let octets = bytes.len() + self.config.choices().overhead.packet;
         self.octets += octets;
         let datagram = Fragmented::new(handle, destination, bytes, headers, covered, first, tag());
+        let has_turn = own == 0 || self.config.choices().hands_over_all;
         self.datagrams.push(datagram);
-        self.advance(self.datagrams.len() - 1, room.saturating_sub(octets));
+        if has_turn {
+            self.advance(self.datagrams.len() - 1, room.saturating_sub(octets));
+        }
+    }
+
+    /// The next datagram to `destination` has its turn, if none has.
+    fn begin_next(&mut self, destination: Option<Eui64>, mut room: usize) {
+        if self.config.choices().hands_over_all {
+            return;
+        }
+        let to_same = |one: &Fragmented| one.destination == destination;
+        while let Some(at) = self.datagrams.iter().position(to_same) {
+            if self.datagrams[at].has_begun() {
+                return;
+            }
+            let (before, octets) = (self.datagrams.len(), self.octets);
+            self.advance(at, room);
+            if self.datagrams.len() == before {
+                return;
+            }
+            // It found no room for a fragment, and left what it took to the next.
+            room += octets - self.octets;
+        }
     }
 
     /// Sends as many fragments of the datagram `at` as may be in flight.
@@ -111,6 +138,7 @@ impl Sender {
     ) {
         let waiting = |datagram: &Fragmented| datagram.handle == handle && datagram.in_flight() > 0;
         let Some(at) = self.datagrams.iter().position(waiting) else { return };
+        let (octets, destination) = (self.octets, self.datagrams[at].destination);
         self.datagrams[at].on_confirmed(result, self.config.abandons());
         match self.datagrams[at].result() {
             Some(result) => {
@@ -123,6 +151,7 @@ impl Sender {
             }
             None => self.advance(at, room),
         }
+        self.begin_next(destination, room + (octets - self.octets));
     }
 
     /// A packet need not wait itself once it is all in frames.

@@ -391,3 +391,56 @@ fn headers_that_outgrow_the_first_fragment_are_not_compressed() {
         frames.iter().flat_map(|frame| receive(&mut receiver, 0, frame, 5)).collect();
     assert_eq!(seen, arrived(whole, 5));
 }
+
+/// The order in which datagrams begin and end at their sender, for three packets to one neighbour, or to another each.
+fn order_of_three(config: Config, neighbours: u16) -> Vec<u64> {
+    let mut sender = layer(HERE, config);
+    for handle in 1..=3 {
+        let to = NodeId(10 + handle % neighbours).eui64();
+        let bytes = packets::udp(HERE, to, 300);
+        let (destination, handle) = (Some(to), Handle(handle.into()));
+        sender
+            .handle(Instant::ZERO, Input::Packet { bytes, destination, handle })
+            .expect("a whole packet");
+    }
+    let (mut order, mut waiting) = (Vec::new(), VecDeque::new());
+    loop {
+        while let Some(output) = sender.poll_output() {
+            if let Output::Frame { handle, .. } = output {
+                waiting.push_back(handle);
+            }
+        }
+        let Some(handle) = waiting.pop_front() else { return order };
+        order.push(handle.0);
+        let input = Input::FrameDone { handle, result: Ok(()) };
+        sender.handle(Instant::ZERO, input).expect("a confirmation");
+    }
+}
+
+#[test]
+fn datagrams_to_one_neighbour_are_sent_one_after_the_other_and_to_others_in_turn() {
+    for in_flight in 1..4 {
+        let config = Config { fragments_in_flight: in_flight, ..Config::default() };
+        let order = order_of_three(config, 1);
+        assert!(order.len() > 9 && order.is_sorted(), "{order:?}");
+        assert!(!order_of_three(config, 3).is_sorted());
+    }
+}
+
+#[test]
+fn a_datagram_that_fails_gives_its_turn_to_the_next() {
+    let mut sender = layer(HERE, Config::default());
+    send(&mut sender, packet(300), 1);
+    send(&mut sender, packet(300), 2);
+    let sent = |sender: &mut Adaptation| -> Vec<u64> {
+        let of = |output: &Output| match output {
+            Output::Frame { handle, .. } => Some(handle.0),
+            _ => None,
+        };
+        outputs(sender).iter().filter_map(of).collect()
+    };
+    assert_eq!(sent(&mut sender), [1]);
+    let lost = Input::FrameDone { handle: Handle(1), result: Err(DropReason::NoAck) };
+    sender.handle(Instant::ZERO, lost).expect("a confirmation");
+    assert_eq!(sent(&mut sender), [2]);
+}

@@ -5,7 +5,7 @@ use lowmesh_mac::csma;
 use lowmesh_machine::{DropReason, Layer};
 use lowmesh_sim::record::Outcome;
 use lowmesh_sim::topology::TopologySpec;
-use lowmesh_sim::traffic::Application;
+use lowmesh_sim::traffic::{Application, Process};
 use lowmesh_stack::tree::Tree;
 use lowmesh_stack::{LinkLayer, Routes};
 use lowmesh_units::{Duration, NodeId};
@@ -104,4 +104,42 @@ fn rpl_s_option_goes_along_with_a_forwarded_packet() {
     let over = outcome.transactions.iter().filter(|t| t.ended.is_some()).count();
     let good = outcome.transactions.iter().filter(|t| t.delay().is_some()).count();
     assert!(over > 100 && good * 100 > over * 95, "{good} of {over}");
+}
+
+/// Two nodes with carrier sense on a perfect link; one sends datagrams of 1000 octets, one in `period` on average. The
+/// link carries 13 or 14 a second.
+fn one_sender(mode: FragmentMode, period: Duration) -> Outcome {
+    let mut config = line(2);
+    config.node.routes = Routes::Static(Tree::new(&[None, Some(NodeId(0))]).expect("a tree"));
+    config.node.link = LinkLayer::Csma(csma::Config::default());
+    config.topology = TopologySpec::Unplaced { nodes: 2 };
+    config.medium = matrix_of(vec![vec![0.0, 1.0], vec![1.0, 0.0]]);
+    config.node.lowpan.mode = mode;
+    config.node.lowpan.frame_payload = 104;
+    config.traffic.application = Application::Datagrams;
+    config.traffic.process = Process::Poisson;
+    config.traffic.start = Duration::from_secs(1);
+    config.traffic.period = period;
+    config.traffic.payload_octets = 1000;
+    config.duration = Duration::from_secs(120);
+    run(config, 1)
+}
+
+#[test]
+fn datagrams_in_fragments_are_sent_in_an_order_that_a_receiver_of_two_can_put_together() {
+    for mode in [FragmentMode::HopWise, FragmentMode::Forwarded] {
+        let outcome = one_sender(mode, Duration::from_millis(200));
+        let lost = outcome.datagrams.iter().filter(|d| d.arrived.is_none()).count();
+        // What is on its way at the end has not arrived.
+        assert!(outcome.datagrams.len() > 500 && lost <= 3, "{mode:?}: {lost}");
+    }
+}
+
+#[test]
+fn more_datagrams_than_a_link_carries_waste_none_of_its_time() {
+    for mode in [FragmentMode::HopWise, FragmentMode::Forwarded] {
+        let outcome = one_sender(mode, Duration::from_millis(20));
+        let arrived = outcome.datagrams.iter().filter(|d| d.arrived.is_some()).count();
+        assert!(arrived > 13 * 119, "{mode:?}: {arrived} in 119 s");
+    }
 }
