@@ -3,6 +3,7 @@
 use lowmesh_coap::blockwise::Exponent;
 use lowmesh_coap::{CongestionControl, HostLimits};
 use lowmesh_mac::csma::{self, Acknowledgement};
+use lowmesh_mac::frame::{PAYLOAD_OCTETS_MAX, SHORT_GAIN_OCTETS};
 use lowmesh_mac::tsch::hopping::HoppingSequence;
 use lowmesh_sim::air::CcaMode;
 use lowmesh_sim::energy::Currents;
@@ -143,11 +144,13 @@ pub fn traffic(scenario: &Scenario) -> traffic::Config {
 
 fn node(scenario: &Scenario) -> lowmesh_stack::Config {
     let (link, frame_payload) = match &scenario.mac {
-        Mac::Tsch(_) => (LinkLayer::Tsch, lowmesh_mac::frame::PAYLOAD_OCTETS_MAX),
+        Mac::Tsch(_) => (LinkLayer::Tsch, PAYLOAD_OCTETS_MAX),
         Mac::Csma(csma) => contended(csma_mac(csma)),
         Mac::Thin(thin) => contended(thin_mac(thin)),
         Mac::Contiki2014(contiki) => contended(contiki_mac(contiki)),
     };
+    let gain = if addressing(scenario).is_short() { 2 * SHORT_GAIN_OCTETS } else { 0 };
+    let frame_payload = frame_payload + gain;
     let default = lowmesh_stack::Config::default();
     lowmesh_stack::Config {
         addressing: addressing(scenario),
@@ -194,6 +197,7 @@ pub fn addressing(scenario: &Scenario) -> Addressing {
     match scenario.addresses {
         Addresses::Random => Addressing::Random,
         Addresses::Consecutive => Addressing::Consecutive,
+        Addresses::Short => Addressing::Short,
     }
 }
 
@@ -255,6 +259,7 @@ fn tsch_mac(tsch: &Tsch) -> lowmesh_mac::config::Config {
         desynchronise: tsch.desync,
         scan_period: tsch.scan_period,
         pan: default.pan,
+        short: default.short,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What can be set about a MAC.
 
-use lowmesh_units::{Duration, PanId};
+use lowmesh_units::{Duration, PanId, ShortAddr};
 
 use crate::params;
 use crate::tsch::hopping::HoppingSequence;
@@ -10,6 +10,8 @@ use crate::tsch::hopping::HoppingSequence;
 pub struct Config {
     /// The network.
     pub pan: PanId,
+    /// A short address beside the EUI-64, under which neighbours may send to this node: macShortAddress.
+    pub short: Option<ShortAddr>,
     /// Channels and their order.
     pub hopping: HoppingSequence,
     /// Length of a timeslot.
@@ -46,6 +48,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             pan: PanId(0xabcd),
+            short: None,
             hopping: HoppingSequence::sixteen(),
             slot: params::SLOT,
             guard: params::RX_WAIT / 2,

@@ -1,6 +1,6 @@
 //! The parts of which one node of a mesh consists.
 
-use lowmesh_mac::frame::PAYLOAD_OCTETS_MAX;
+use lowmesh_mac::frame::{PAYLOAD_OCTETS_MAX, SHORT_GAIN_OCTETS};
 use lowmesh_mac::tsch::hopping::HoppingSequence;
 use lowmesh_multicast::Engine;
 use lowmesh_registry::Choice;
@@ -99,10 +99,12 @@ impl NodeParts {
     #[must_use]
     pub fn link(mut self, link: LinkLayer) -> Self {
         let pan = self.pan();
-        self.stack.lowpan.frame_payload = match &link {
-            LinkLayer::Tsch => PAYLOAD_OCTETS_MAX,
-            LinkLayer::Csma(csma) => csma.payload_octets_max,
-        };
+        let gain = if self.stack.addressing.is_short() { 2 * SHORT_GAIN_OCTETS } else { 0 };
+        self.stack.lowpan.frame_payload = gain
+            + match &link {
+                LinkLayer::Tsch => PAYLOAD_OCTETS_MAX,
+                LinkLayer::Csma(csma) => csma.payload_octets_max,
+            };
         self.stack.link = link;
         self.in_pan(pan)
     }

@@ -175,7 +175,7 @@ pub enum RadioOrder {
         /// Its first symbol leaves here.
         at: Instant,
         /// The frame without FCS.
-        octets: [u8; 3],
+        octets: Vec<u8>,
         /// The node that the frame goes to.
         destination: Eui64,
     },

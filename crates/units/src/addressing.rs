@@ -1,6 +1,6 @@
 //! How the nodes of a planned network get their EUI-64s.
 
-use crate::ident::{Eui64, NodeId};
+use crate::ident::{Eui64, NodeId, ShortAddr};
 use crate::rng::{Purpose, Seed, draw};
 
 /// How the nodes of a network get their EUI-64s: unique, locally administered, unicast.
@@ -13,16 +13,40 @@ pub enum Addressing {
     Random,
     /// Those of [`NodeId::eui64`], which count up with the node's number.
     Consecutive,
+    /// Short addresses, which the root gives out: anything, by the seed, below [`SHORT_ADDRESSES`]; no two nodes have the same.
+    /// A node has the EUI-64 that stands for its short address.
+    Short,
 }
 
 impl Addressing {
+    /// Whether frames between nodes have short addresses.
+    pub const fn is_short(self) -> bool {
+        matches!(self, Self::Short)
+    }
     /// The address of `node` in the network of `seed`.
     pub fn eui64(self, seed: Seed, node: NodeId) -> Eui64 {
         match self {
             Self::Random => random(seed, node),
             Self::Consecutive => node.eui64(),
+            Self::Short => short(seed, node).eui64(),
         }
     }
+}
+
+/// Short addresses of nodes: RFC 4944 s9, those whose first bit is 0. Others are of groups, or reserved.
+pub const SHORT_ADDRESSES: u32 = 1 << 15;
+
+/// A permutation of the numbers below [`SHORT_ADDRESSES`], another for each seed, as [`scattered`] is. A node beyond has the
+/// address of another one.
+fn short(seed: Seed, node: NodeId) -> ShortAddr {
+    const MASK: u16 = (SHORT_ADDRESSES - 1) as u16;
+    let mut state = node.0 & MASK;
+    for (round, factor) in FACTORS.into_iter().enumerate() {
+        let key = draw(seed, Purpose::Address, round as u64, 0) as u16;
+        state = state.wrapping_add(key).wrapping_mul(factor as u16) & MASK;
+        state ^= state >> 8;
+    }
+    ShortAddr(state)
 }
 
 /// Numbers of seven octets.
@@ -100,5 +124,20 @@ mod tests {
         assert_eq!(taken(Addressing::Consecutive, 1), 25);
         let sum: usize = (0..200).map(|seed| taken(Addressing::Random, seed)).sum();
         assert!((3_360..3_560).contains(&sum), "{sum}");
+    }
+
+    #[test]
+    fn short_addresses_are_as_many_as_there_can_be_and_name_no_group() {
+        let of = |seed| {
+            let nodes = 0..SHORT_ADDRESSES as u16;
+            nodes.map(move |node| Addressing::Short.eui64(Seed(seed), NodeId(node)))
+        };
+        for seed in 0..3 {
+            let short: BTreeSet<u16> =
+                of(seed).filter_map(ShortAddr::from_eui64).map(|short| short.0).collect();
+            assert_eq!(short.len(), SHORT_ADDRESSES as usize);
+            assert!(short.last().is_some_and(|last| *last < 0x8000));
+        }
+        assert!(of(1).zip(of(2)).take(1000).filter(|(one, two)| one == two).count() < 10);
     }
 }

@@ -38,13 +38,15 @@ choice! {
         Random = "random",
         /// Consecutive EUI-64s, as Cooja's motes have.
         Consecutive = "consecutive",
+        /// Short addresses of 16 bits, drawn from the seed, which the root has given out: frames are 12 octets shorter.
+        Short = "short",
     }
 }
 
 /// The default of `addresses`.
 const ADDRESSES: Addresses = Addresses::Random;
 /// What `addresses` means.
-const ADDRESSES_MEANING: &str = "EUI-64s of the nodes.";
+const ADDRESSES_MEANING: &str = "Addresses of the nodes.";
 
 /// The section: where nodes stand and which addresses they have.
 #[derive(Clone, Debug, PartialEq)]

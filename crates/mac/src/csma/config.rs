@@ -69,7 +69,7 @@ pub struct Config {
     pub pan: PanId,
     /// A short address beside the EUI-64, under which neighbours may send to this node: macShortAddress.
     pub short: Option<ShortAddr>,
-    /// Octets that a frame can carry: up to [`PAYLOAD_OCTETS_MAX`].
+    /// Octets that a frame between extended addresses can carry: up to [`PAYLOAD_OCTETS_MAX`]. Each short address adds 6.
     pub payload_octets_max: usize,
     /// Data frames held for the air, beside the one that is on its way.
     pub queue_frames_max: usize,

@@ -29,7 +29,6 @@ use alloc::vec::Vec;
 use lowmesh_machine::{Dropped, Handle};
 use lowmesh_units::{Dbm, Eui64, Instant};
 
-use crate::frame::IMMEDIATE_ACK_OCTETS;
 use crate::queue::Priority;
 
 /// What can happen to a CSMA MAC.
@@ -100,7 +99,7 @@ pub enum Output {
         /// Its first symbol leaves here.
         at: Instant,
         /// The frame without FCS.
-        octets: [u8; IMMEDIATE_ACK_OCTETS],
+        octets: Vec<u8>,
         /// For whom: not on the air, for the record only.
         destination: Eui64,
     },

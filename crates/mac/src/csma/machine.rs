@@ -25,7 +25,7 @@ use super::send::{After, Progress, Transmitter};
 use super::shared::{Counters, Shared};
 use super::waiting::Waiting;
 use crate::account::RadioTime;
-use crate::frame;
+use crate::frame::{self, PAYLOAD_OCTETS_MAX};
 use crate::link::LinkTable;
 use crate::queue::{Priority, QueuedFrame};
 
@@ -71,9 +71,9 @@ impl Csma {
     pub fn is_sending(&self) -> bool {
         self.transmitter.frame().is_some()
     }
-    /// Octets that a frame can carry.
-    pub const fn payload_octets_max(&self) -> usize {
-        self.shared.config.payload_octets_max
+    /// Octets that a frame to a node with as long an address can carry.
+    pub fn payload_octets_max(&self) -> usize {
+        self.room_to(None)
     }
     /// Frames that wait behind the one on its way.
     pub fn queued(&self) -> usize {
@@ -120,7 +120,7 @@ impl Csma {
     ) {
         let refusal = if self.started.is_none() {
             Some(DropReason::NotJoined)
-        } else if payload.len() > self.shared.config.payload_octets_max {
+        } else if payload.len() > self.room_to(destination) {
             Some(DropReason::TooLarge)
         } else if !self.admits(destination, priority) {
             Some(DropReason::QueueFull)
@@ -158,6 +158,12 @@ impl Csma {
         self.shared.counters.refused += 1;
         let dropped = Dropped { handle, layer: Layer::Mac, reason };
         self.shared.outbox.push(Output::Dropped { dropped, destination, transmissions: 0 });
+    }
+
+    /// Octets that a frame to `destination` can carry.
+    fn room_to(&self, destination: Option<Eui64>) -> usize {
+        let gain = frame::payload_octets_max(self.shared.me, destination) - PAYLOAD_OCTETS_MAX;
+        self.shared.config.payload_octets_max + gain
     }
 
     fn is_silent(&self, now: Instant, destination: Option<Eui64>) -> bool {

@@ -117,7 +117,11 @@ impl Receiver {
             return None;
         };
         match frame.header.frame_type {
-            FrameType::Ack => return Some(Ack { sequence: frame.header.sequence }),
+            // An enhanced acknowledgement may say for whom it is.
+            FrameType::Ack if frame.header.destination.is_none_or(|to| shared.is_mine(to)) => {
+                return Some(Ack { sequence: frame.header.sequence });
+            }
+            FrameType::Ack => shared.counters.filtered += 1,
             FrameType::Data => self.on_data(now, &frame, heard, waits, shared),
             FrameType::Beacon | FrameType::Command => shared.counters.filtered += 1,
         }
@@ -152,14 +156,9 @@ impl Receiver {
             let payload = frame.payload.to_vec();
             shared.outbox.push(Output::Received { source, broadcast, payload, handle });
         }
-        // s6.7.4.2: a repetition is acknowledged too, since its acknowledgement was lost. Frames of the 2015
-        // edition want an enhanced acknowledgement, which this MAC does not send.
-        if let Some(sequence) = header.sequence
-            && header.ack_request
-            && !broadcast
-            && header.version != Version::V2015
-        {
-            self.acknowledge(now, source, sequence, shared);
+        // s6.7.4.2: a repetition is acknowledged too, since its acknowledgement was lost.
+        if header.ack_request && !broadcast {
+            self.acknowledge(now, source, header, shared);
         }
     }
 
@@ -172,13 +171,18 @@ impl Receiver {
         !waits
     }
 
-    fn acknowledge(&mut self, now: Instant, source: Eui64, sequence: u8, shared: &mut Shared) {
+    fn acknowledge(&mut self, now: Instant, source: Eui64, header: &Header, shared: &mut Shared) {
         let delay = match shared.config.acknowledgement {
             Acknowledgement::Hardware => TURNAROUND,
             Acknowledgement::Software { delay } => delay,
             Acknowledgement::None => return,
         };
-        let octets = frame::immediate_ack(sequence);
+        // s6.7.4.2: a frame of the 2015 edition wants an enhanced acknowledgement. Those before always have a number.
+        let octets = match (header.version, header.sequence) {
+            (Version::V2015, sequence) => frame::plain_ack(source, sequence),
+            (_, Some(sequence)) => frame::immediate_ack(sequence).to_vec(),
+            (_, None) => return,
+        };
         shared.counters.acknowledgements += 1;
         shared.note_airtime(octets.len());
         self.state = State::Acknowledging;
@@ -187,13 +191,15 @@ impl Receiver {
 }
 
 impl Shared {
+    fn is_mine(&self, address: Address) -> bool {
+        frame::is_mine(address, self.me, self.config.short)
+    }
     /// The sender of a frame to this node, and whether it is to everyone; `None` for frames that are not for this node.
     fn addressed(&self, header: &Header) -> Option<(Eui64, bool)> {
         let source = header.source.and_then(frame::node_of)?;
         let broadcast = match header.destination? {
-            Address::Extended(to) if to == self.me => false,
             Address::BROADCAST => true,
-            Address::Short(to) if self.config.short == Some(to) => false,
+            to if self.is_mine(to) => false,
             _ => return None,
         };
         let pan = header.destination_pan?;

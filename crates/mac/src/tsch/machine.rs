@@ -26,7 +26,7 @@ use super::send::Sender;
 use super::shared::Shared;
 use crate::account::RadioTime;
 use crate::config::Config;
-use crate::frame::PAYLOAD_OCTETS_MAX;
+use crate::frame;
 use crate::link::LinkTable;
 use crate::queue::Queues;
 
@@ -72,9 +72,9 @@ impl Tsch {
     pub const fn queues(&self) -> &Queues {
         self.sender.queues()
     }
-    /// Octets that a frame can carry.
-    pub const fn payload_octets_max(&self) -> usize {
-        PAYLOAD_OCTETS_MAX
+    /// Octets that a frame to a node with as long an address can carry.
+    pub fn payload_octets_max(&self) -> usize {
+        frame::payload_octets_max(self.shared.me, None)
     }
     /// True when the clock is in step with a network.
     pub const fn is_synchronised(&self) -> bool {

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use lowmesh_machine::Handle;
-use lowmesh_units::{Asn, Channel, Eui64, Instant};
+use lowmesh_units::{Asn, Channel, Eui64, Instant, PanId};
 use lowmesh_wire::ieee802154::{Address, Frame, FrameType};
 
 use super::burst::Burst;
@@ -40,8 +40,9 @@ pub(super) fn on_frame(
     }
     // What does not decode, or is secured, is noise to this node.
     let frame = Frame::parse(heard.octets).ok()?;
-    let Some(Address::Extended(source)) = frame.header.source else { return None };
-    if frame.header.destination_pan.is_some_and(|pan| pan != shared.config.pan) {
+    let source = frame.header.source.and_then(frame::node_of)?;
+    let pans = [shared.config.pan, PanId::BROADCAST];
+    if frame.header.destination_pan.is_some_and(|pan| !pans.contains(&pan)) {
         return None;
     }
     if !is_scanning {
@@ -76,26 +77,32 @@ fn on_neighbour(
         membership.correct_clock(slot_start, -heard.late_micros, shared);
     }
     let broadcast = match frame.header.destination {
-        Some(Address::Extended(to)) if to == shared.me => false,
         Some(Address::BROADCAST) => true,
+        Some(to) if frame::is_mine(to, shared.me, shared.config.short) => false,
         _ => return None,
     };
     if frame.header.frame_type != FrameType::Data {
         return None;
     }
-    let sequence = frame.header.sequence?;
+    let is_copy = |shared: &Shared| {
+        let (links, sequence) = (&shared.links, frame.header.sequence);
+        sequence.is_some_and(|s| links.has_sequence(slot_start, source, s, DUPLICATE_WINDOW))
+    };
     // A frame that is refused comes again with this number: it must not look like a copy then.
     let is_refused = !broadcast
         && frame.header.ack_request
         && is_passed_on(frame)
         && sender.refuses(source, membership, &shared.config)
-        && !shared.links.has_sequence(slot_start, source, sequence, DUPLICATE_WINDOW);
+        && !is_copy(shared);
     if is_refused {
-        return Some(acknowledge(source, sequence, heard, true, shared));
+        return Some(acknowledge(source, frame.header.sequence, heard, true, shared));
     }
+    // s6.7.2: without a sequence number (RFC 8180 s4.5.1: it MAY be elided) no frame is known as a repetition.
     let mut is_duplicate = || {
-        let links = &mut shared.links;
-        links.is_duplicate(slot_start, source, sequence, heard.rssi, DUPLICATE_WINDOW)
+        let (links, rssi) = (&mut shared.links, heard.rssi);
+        frame.header.sequence.is_some_and(|sequence| {
+            links.is_duplicate(slot_start, source, sequence, rssi, DUPLICATE_WINDOW)
+        })
     };
     if broadcast || !is_duplicate() {
         shared.outbox.extend(delivered(source, cell, broadcast, frame, heard.handle));
@@ -109,12 +116,12 @@ fn on_neighbour(
     {
         stay_on(asn, channel, cell, shared);
     }
-    Some(acknowledge(source, sequence, heard, false, shared))
+    Some(acknowledge(source, frame.header.sequence, heard, false, shared))
 }
 
 fn acknowledge(
     source: Eui64,
-    sequence: u8,
+    sequence: Option<u8>,
     heard: Reception<'_>,
     nack: bool,
     shared: &mut Shared,

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use lowmesh_machine::{DropReason, Handle};
 use lowmesh_units::{Asn, Eui64, Instant};
-use lowmesh_wire::ieee802154::{Address, Frame, FrameType};
+use lowmesh_wire::ieee802154::{Frame, FrameType};
 
 use super::beacons::Beacons;
 use super::burst::{Burst, InFlight};
@@ -14,7 +14,7 @@ use super::event::{Output, Reception, Transmission};
 use super::membership::Membership;
 use super::shared::Shared;
 use crate::config::Config;
-use crate::frame::{self, Content, PAYLOAD_OCTETS_MAX};
+use crate::frame::{self, Content};
 use crate::params::QUEUE_TIME_SOURCE_QUARTERS;
 use crate::queue::{NeighbourQueue, Priority, QueuedFrame, Queues};
 
@@ -82,7 +82,7 @@ impl Sender {
         };
         let refusal = if !membership.is_synchronised() {
             Some(DropReason::NotJoined)
-        } else if length > PAYLOAD_OCTETS_MAX {
+        } else if length > frame::payload_octets_max(shared.me, destination) {
             Some(DropReason::TooLarge)
         } else {
             None
@@ -292,9 +292,10 @@ impl Sender {
         let Ok(frame) = Frame::parse(ack.octets) else { return Answer::Missing };
         // The sequence number is the third octet of the frames that this MAC makes.
         let sequence = self.front(peer).and_then(|f| f.octets.get(2).copied());
+        let is_mine = |to| frame::is_mine(to, shared.me, shared.config.short);
         let fits = frame.header.frame_type == FrameType::Ack
             && frame.header.sequence == sequence
-            && frame.header.destination == Some(Address::Extended(shared.me));
+            && frame.header.destination.is_some_and(is_mine);
         if !fits {
             return Answer::Missing;
         }

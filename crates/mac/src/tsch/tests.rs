@@ -1,8 +1,8 @@
 //! Two MACs on one air, slot by slot.
 
 use lowmesh_machine::{DropReason, Handle, Machine};
-use lowmesh_units::{Asn, Dbm, Duration, Eui64, Instant, NodeId, Purpose, Rng, Seed};
-use lowmesh_wire::ieee802154::Frame;
+use lowmesh_units::{Asn, Dbm, Duration, Eui64, Instant, NodeId, Purpose, Rng, Seed, ShortAddr};
+use lowmesh_wire::ieee802154::{Address, Frame};
 
 use super::cell::{CellKind, CellOptions, CellSpec, Placement};
 use super::{Input, Output, Reception, Tsch};
@@ -442,7 +442,7 @@ fn a_lost_frame_keeps_the_radio_on_as_long_as_a_received_one() {
     // An answer takes a turn of the radio and its own time.
     let (received, answer, _) = receiving(false);
     assert_eq!(received, lost + TURNAROUND);
-    assert_eq!(answer, airtime(frame::ack(B, 1, 0, false).len()));
+    assert_eq!(answer, airtime(frame::ack(B, Some(1), 0, false).len()));
 }
 
 #[test]
@@ -474,4 +474,60 @@ fn a_scan_counts_the_radio_time_of_what_it_hears_once() {
     let beacon = pair.macs[1].radio_time(slot).rx - slot.since(start);
     // The one that it joined from, which began in that slot.
     assert!(beacon > TX_OFFSET && beacon < Duration::from_millis(7), "{beacon}");
+}
+
+#[test]
+fn nodes_with_short_addresses_join_and_exchange_frames_that_are_acknowledged() {
+    let addresses = [1, 2].map(|node| ShortAddr(node).eui64());
+    let mut pair = Pair::between(addresses, &Config::default()).quiet();
+    assert_eq!(pair.macs[1].time_source(), Some(addresses[0]));
+    for (who, to) in [(1, 0), (0, 1)] {
+        pair.send(who, addresses[to], 42);
+        pair.run(Duration::from_secs(2));
+        let destination = Some(addresses[to]);
+        let sent = Output::Sent { handle: Handle(42), destination, transmissions: 1 };
+        assert!(pair.outputs[who].contains(&sent), "{:?}", pair.outputs[who]);
+        let from =
+            |o: &Output| matches!(o, Output::Received { source, .. } if *source == addresses[who]);
+        assert!(pair.outputs[to].iter().any(from));
+    }
+}
+
+#[test]
+fn a_node_is_reached_under_its_short_address_beside_its_eui_64() {
+    let mine = ShortAddr(7);
+    let config = Config { short: Some(mine), ..Config::default() };
+    let mut pair = Pair::between([A, B], &config).quiet();
+    let slot = pair.macs[1].next_transmission();
+    assert_eq!(slot, None, "nothing waits");
+    let content = Content::Payload(&[0x41]);
+    for (from, to) in [(ShortAddr(9).eui64(), mine.eui64()), (ShortAddr(9).eui64(), B)] {
+        let octets = frame::data(config.pan, from, Some(to), to.0[7], content);
+        let (rssi, handle) = (Dbm(-70.0), Handle::NONE);
+        let heard = Reception { octets: &octets, rssi, late_micros: 0, handle };
+        let ack = pair.macs[1].receive(pair.now, heard).expect("it is for this node");
+        let header = Frame::parse(&ack).expect("own frame").header;
+        assert_eq!(header.destination, Some(Address::Short(ShortAddr(9))));
+        pair.run(Duration::from_millis(10));
+    }
+    let elsewhere = frame::data(config.pan, A, Some(ShortAddr(8).eui64()), 3, content);
+    let (rssi, handle) = (Dbm(-70.0), Handle::NONE);
+    let heard = Reception { octets: &elsewhere, rssi, late_micros: 0, handle };
+    assert_eq!(pair.macs[1].receive(pair.now, heard), None);
+}
+
+#[test]
+fn a_frame_without_a_sequence_number_is_delivered_and_acknowledged_without_one() {
+    let mut pair = Pair::new().quiet();
+    let with = frame::data(Config::default().pan, A, Some(B), 9, Content::Payload(&[0x41]));
+    // Bit 8 of the frame control field says that the number is not there.
+    let mut octets = vec![with[0], with[1] | 1];
+    octets.extend_from_slice(&with[3..]);
+    let (rssi, handle) = (Dbm(-70.0), Handle::NONE);
+    let heard = Reception { octets: &octets, rssi, late_micros: 0, handle };
+    let ack = pair.macs[1].receive(pair.now, heard).expect("it is for this node");
+    let header = Frame::parse(&ack).expect("own frame").header;
+    assert_eq!((header.sequence, header.destination), (None, Some(Address::Extended(A))));
+    pair.drain();
+    assert!(pair.outputs[1].iter().any(|o| matches!(o, Output::Received { source: A, .. })));
 }

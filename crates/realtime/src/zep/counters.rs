@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use lowmesh_mac::csma;
-use lowmesh_mac::frame::IMMEDIATE_ACK_OCTETS;
+use lowmesh_mac::frame::is_ack;
 use lowmesh_machine::{DropReason, Layer};
 use lowmesh_stack::Node;
 use lowmesh_stack::event::{ErrorCounts, Output, Packet};
@@ -110,7 +110,7 @@ impl Tally {
             }
             Event::Said(Output::Packet(packet)) => self.packet(*packet),
             Event::Said(_) => {}
-            Event::Sent(octets) if octets.len() == IMMEDIATE_ACK_OCTETS => {
+            Event::Sent(octets) if is_ack(octets) => {
                 self.acknowledgements_sent += 1;
             }
             Event::Sent(_) => self.sent += 1,

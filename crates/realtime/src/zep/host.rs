@@ -287,7 +287,7 @@ impl Host {
                     (at + airtime(octets.len()), Duty::Send(octets))
                 }
                 Output::Radio(RadioOrder::Acknowledge { at, octets, .. }) => {
-                    (at, Duty::Send(octets.to_vec()))
+                    (at, Duty::Send(octets))
                 }
                 other => {
                     self.note(now, Event::Said(other));

@@ -78,7 +78,7 @@ impl Radio {
                 self.outgoing = Some(Outgoing::new(at, octets, content));
             }
             RadioOrder::Acknowledge { at, octets, .. } => {
-                self.outgoing = Some(Outgoing::new(at, octets.to_vec(), Content::Acknowledgement));
+                self.outgoing = Some(Outgoing::new(at, octets, Content::Acknowledgement));
             }
         }
     }

@@ -336,7 +336,7 @@ impl Air {
                     self.links.at(at, Event::Begin(who, octets, handle));
                 }
                 Output::Acknowledge { at, octets, .. } => {
-                    self.links.at(at, Event::Begin(who, octets.to_vec(), Handle::NONE));
+                    self.links.at(at, Event::Begin(who, octets, Handle::NONE));
                 }
                 Output::Received { handle, payload, .. } => {
                     assert_eq!(handle.0.to_be_bytes()[..], payload[..]);

@@ -18,7 +18,7 @@ fn a_frame_is_delivered_and_acknowledged_after_a_turnaround() {
         payload: vec![1, 2, 3],
         handle: Handle(77),
     };
-    let (octets, destination) = (frame::immediate_ack(9), PEER);
+    let (octets, destination) = (frame::immediate_ack(9).to_vec(), PEER);
     let acknowledge = Output::Acknowledge { at: bench.now + micros(192), octets, destination };
     assert_eq!(outputs, [received, acknowledge]);
     assert!(!bench.mac.listens());
@@ -133,6 +133,34 @@ fn a_neighbour_with_a_short_address_is_heard_and_answered_under_it() {
     let frame = frame::data_2006(PanId(0xabcd), ME, Some(short.eui64()), 9, true, &[0x41]);
     let header = Frame::parse(&frame).expect("an own frame").header;
     assert_eq!(header.destination, Some(Address::Short(short)));
+}
+
+#[test]
+fn a_frame_of_the_2015_edition_is_acknowledged_by_an_enhanced_acknowledgement() {
+    let mut bench = Bench::new(prompt());
+    let short = ShortAddr(0x1234).eui64();
+    for (source, sequence) in [(PEER, 9), (short, 10)] {
+        let content = frame::Content::Payload(&[0x41]);
+        let octets = frame::data(PanId(0xabcd), source, Some(ME), sequence, content);
+        let outputs = bench.hear(&octets);
+        let [Output::Received { .. }, Output::Acknowledge { octets, .. }] = &outputs[..] else {
+            panic!("{outputs:?}")
+        };
+        assert_eq!(*octets, frame::plain_ack(source, Some(sequence)));
+        bench.wait(micros(192) + frame::airtime(octets.len()));
+        bench.tell(Input::Sent);
+    }
+}
+
+#[test]
+fn an_enhanced_acknowledgement_for_another_node_confirms_nothing() {
+    let mut bench = Bench::new(prompt());
+    let asked = bench.send(Some(PEER), 1);
+    let asked = bench.sense(&asked, false);
+    let (octets, _) = bench.transmit(&asked);
+    assert_eq!(bench.hear(&frame::plain_ack(OTHER, Some(octets[2]))), []);
+    let outputs = bench.hear(&frame::plain_ack(ME, Some(octets[2])));
+    assert!(outputs.iter().any(|output| matches!(output, Output::Sent { .. })), "{outputs:?}");
 }
 
 #[test]
