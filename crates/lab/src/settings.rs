@@ -258,6 +258,8 @@ fn tsch_mac(tsch: &Tsch) -> lowmesh_mac::config::Config {
         keepalive: tsch.keepalive,
         desynchronise: tsch.desync,
         scan_period: tsch.scan_period,
+        join_neighbours: tsch.join_neighbours,
+        join_wait: default.join_wait,
         pan: default.pan,
         short: default.short,
     }

@@ -42,6 +42,10 @@ pub struct Config {
     pub desynchronise: Duration,
     /// Time on a channel while scanning.
     pub scan_period: Duration,
+    /// Neighbours whose beacons a joining node waits for, to choose its time source among them; 0 is taken as 1.
+    pub join_neighbours: u8,
+    /// How long it waits for others after the first.
+    pub join_wait: Duration,
 }
 
 impl Default for Config {
@@ -64,6 +68,8 @@ impl Default for Config {
             keepalive: params::KEEPALIVE,
             desynchronise: params::DESYNCHRONISE,
             scan_period: params::SCAN_PERIOD,
+            join_neighbours: 1,
+            join_wait: params::JOIN_WAIT,
         }
     }
 }

@@ -140,6 +140,11 @@ pub const KEEPALIVE: Duration = Duration::from_secs(12);
 pub const DESYNCHRONISE: Duration = Duration::from_secs(120);
 /// How long a scanning node stays on a channel: Contiki-NG, 1 s.
 pub const SCAN_PERIOD: Duration = Duration::from_secs(1);
+/// NUM_NEIGHBOURS_TO_WAIT: RFC 8180 s6.2 and its figure 5, which RFC 9033 s4.3 follows, 2 neighbours. Contiki-NG joins upon
+/// the first beacon.
+pub const JOIN_NEIGHBOURS: u8 = 2;
+/// MAX_EB_DELAY: RFC 8180 s6.2 and its figure 5, 180 s.
+pub const JOIN_WAIT: Duration = Duration::from_secs(180);
 /// Beacons with a higher join metric are ignored: Contiki-NG TSCH_MAX_JOIN_PRIORITY.
 pub const JOIN_METRIC_MAX: u8 = 32;
 

@@ -9,7 +9,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::fmt::Debug;
 
-use lowmesh_mac::tsch::cell::{Cell, CellId, CellOptions, CellSpec};
+use lowmesh_mac::tsch::cell::{Cell, CellId, CellKind, CellOptions, CellSpec};
 use lowmesh_mac::tsch::schedule::Schedule;
 use lowmesh_registry::{Algorithm, Breach, Choice, Parameter, Row};
 use lowmesh_units::{Asn, Duration, Eui64, Instant, Rng};
@@ -90,6 +90,12 @@ pub enum Event {
     Inconsistent(Eui64),
 }
 
+/// Whether a cell is one of those that beacons tell of.
+pub(crate) fn is_advertised(cell: &Cell) -> bool {
+    let shared = CellOptions::SHARED.with(CellOptions::RX);
+    cell.kind == CellKind::Minimal && cell.peer.is_none() && cell.options.has(shared)
+}
+
 /// What a scheduling function wants of its machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
@@ -139,6 +145,12 @@ impl<'a> Context<'a> {
             // The handle is free and lengths are at least 1, so nothing is left to refuse.
             let _added = self.schedule.add_slotframe(handle, length.max(1));
         }
+    }
+    /// Removes all but the cells to all neighbours that a beacon told of, or would tell of, with their slotframes: what a
+    /// node has when it has joined a network, or started one.
+    pub fn restart(&mut self) {
+        self.remove_where(|cell| !is_advertised(cell));
+        self.schedule.remove_empty_slotframes();
     }
     /// A cell, if the schedule has room for it; without it the node hears less, but goes on.
     pub fn cell(&mut self, spec: CellSpec) -> Option<CellId> {

@@ -56,6 +56,8 @@ section! {
         desync: Duration = Duration::from_secs(120), Within(SECOND, HOUR);
         /// Time that a scanning node stays on a channel.
         scan_period: Duration = SECOND, Within(MS * 100, HOUR);
+        /// Number of neighbours whose beacons a joining node waits for, up to 3 minutes, to choose its time source (RFC 9033 s4.3: 2).
+        join_neighbours: u8 = 1, Within(1, 16);
         /// Guard time before and after the expected start of a frame, in microseconds.
         guard_us: u32 = 1100, Within(100, 2000);
         /// Length of a timeslot, in milliseconds.

@@ -9,7 +9,7 @@ use lowmesh_wire::ie::{LinkSpec, SlotframeSpec, TschBeacon};
 use super::cell::{CellKind, CellOptions, Placement};
 use super::choice::{Choice, Traffic};
 use super::schedule::Schedule;
-use super::shared::Shared;
+use super::shared::{Shared, Timing};
 use super::spacing::Spacing;
 use crate::params::{BEACON_GAP_MAX, EB_JITTER, NEIGHBOUR_AGE};
 
@@ -59,7 +59,8 @@ impl Beacons {
     }
 
     /// The beacon for slot `asn`: it tells joining nodes the time and where to be heard.
-    pub fn content(&self, asn: Asn, schedule: &Schedule) -> TschBeacon {
+    pub fn content(&self, asn: Asn, timing: &Timing, schedule: &Schedule) -> TschBeacon {
+        let (timeslot_id, hopping_id) = timing.ids();
         let slotframes = schedule.slotframes().filter_map(|slotframe| {
             let is_shared =
                 |options: CellOptions| options.has(CellOptions::SHARED.with(CellOptions::RX));
@@ -82,8 +83,8 @@ impl Beacons {
         TschBeacon {
             asn,
             join_metric: self.join_metric.unwrap_or(u8::MAX),
-            timeslot_id: 0,
-            hopping_id: 0,
+            timeslot_id,
+            hopping_id,
             slotframes: slotframes.collect(),
         }
     }

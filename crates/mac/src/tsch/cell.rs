@@ -22,6 +22,9 @@ impl CellOptions {
     /// Frames in it may correct the clock.
     pub const TIMEKEEPING: Self = Self(8);
 
+    /// All that this MAC knows.
+    pub const ALL: Self = Self(15);
+
     /// The options of both.
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)

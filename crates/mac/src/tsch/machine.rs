@@ -150,7 +150,12 @@ impl Tsch {
     pub fn receive(&mut self, slot_start: Instant, heard: Reception<'_>) -> Option<Vec<u8>> {
         let before = self.outlook();
         let (membership, shared) = (&mut self.membership, &mut self.shared);
-        let ack = receive::on_frame(slot_start, heard, &self.sender, membership, shared);
+        let heard = receive::on_frame(slot_start, heard, &self.sender, membership, shared);
+        let Ok(ack) = heard else {
+            self.desynchronise(slot_start);
+            self.look_ahead();
+            return None;
+        };
         // A search that starts later finds no earlier slot, so a slot that is not over stays the next one.
         let ahead = self.next_transmission.is_none_or(|asn| asn >= self.shared.next_slot);
         if ahead && self.outlook() == before {

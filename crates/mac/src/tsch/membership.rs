@@ -1,18 +1,20 @@
 //! Whether a node is in step with a network, and how it comes to be.
 //!
 //! ```text
-//!                Start{coordinator}                       beacon heard
+//!                Start{coordinator}                       beacons heard
 //!      Off ─────────────────────────> Synchronised <───────────────────── Scanning
 //!       └──── Start ────────────────────────────────────────────────────────^ │
 //!                                          └── no frame from the time source ──┘
-//!                                              for `desynchronise`, or Leave
+//!                                              for `desynchronise`, a beacon of it
+//!                                              with another slot number, or Leave
 //! ```
-//! IEEE 802.15.4-2015 s6.3.6 (starting and joining), s6.5.4 (synchronisation).
+//! IEEE 802.15.4-2015 s6.3.6 (starting and joining), s6.5.4 (synchronisation); RFC 8180 s4.5.2 and s6.2 (what a joining node
+//! takes from beacons, and of whom). What the beacon says of slotframes, cells, timing and channels becomes the node's own.
 
 use alloc::vec::Vec;
 
 use lowmesh_machine::{Rejected, earliest};
-use lowmesh_units::{Channel, Eui64, Instant};
+use lowmesh_units::{Channel, Dbm, Eui64, Instant};
 use lowmesh_wire::ie::TschBeacon;
 
 use super::event::Output;
@@ -33,9 +35,23 @@ pub(super) enum Membership {
         since: Instant,
         /// The channels in the order of this scan.
         order: Vec<Channel>,
+        /// Those that were heard, with their latest beacon each, in order.
+        candidates: Vec<Candidate>,
     },
     /// Its clock is in step with a network.
     Synchronised(Synchronisation),
+}
+
+/// A neighbour whose beacon was heard in a scan.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate {
+    source: Eui64,
+    join_metric: u8,
+    rssi: Dbm,
+    /// When its network's slot 0 began.
+    origin: Instant,
+    /// When it was first heard.
+    since: Instant,
 }
 
 /// A deadline of a node in a network that has come.
@@ -59,7 +75,7 @@ impl Membership {
     }
     /// On which channel a scan listens at `now`.
     pub fn scanned_channel(&self, now: Instant, config: &Config) -> Option<Channel> {
-        let Self::Scanning { since, order } = self else { return None };
+        let Self::Scanning { since, order, .. } = self else { return None };
         let periods = now.since(*since).as_nanos() / config.scan_period.as_nanos();
         Some(order[periods as usize % order.len()])
     }
@@ -91,11 +107,12 @@ impl Membership {
 
     /// s6.3.6.3: listen on one channel after the other, in an order of one's own.
     pub fn scan(&mut self, now: Instant, shared: &mut Shared) {
+        shared.reset_timing();
         let mut order = shared.config.hopping.channels().to_vec();
         for last in (1..order.len()).rev() {
             order.swap(last, shared.rng.below(last as u32 + 1) as usize);
         }
-        *self = Self::Scanning { since: now, order };
+        *self = Self::Scanning { since: now, order, candidates: Vec::new() };
     }
 
     fn synchronise(&mut self, now: Instant, time_source: Option<Eui64>, shared: &mut Shared) {
@@ -105,20 +122,51 @@ impl Membership {
         shared.outbox.push(Output::Synchronised { time_source });
     }
 
-    /// A beacon of a network was heard, in its slot that began at `slot_start`.
-    pub fn join(
+    /// A beacon of a network was heard in a scan, in its slot that began at `slot_start`. The node joins when it has heard
+    /// as many neighbours as it is to choose from, or long enough.
+    ///
+    /// It joins upon a beacon in any case: the time of one that came minutes ago is too old to send in slots.
+    pub fn hear(
         &mut self,
         slot_start: Instant,
         source: Eui64,
         beacon: &TschBeacon,
+        rssi: Dbm,
         shared: &mut Shared,
     ) {
-        let age = shared.config.slot * beacon.asn.0;
-        if beacon.join_metric > JOIN_METRIC_MAX || slot_start < Instant::ZERO + age {
+        let Self::Scanning { candidates, .. } = self else { return };
+        let Some(timing) = shared.timing_of(beacon) else { return };
+        let age = timing.slot * beacon.asn.0;
+        let join_metric = beacon.join_metric;
+        if join_metric > JOIN_METRIC_MAX || slot_start < Instant::ZERO + age {
             return;
         }
-        shared.origin = slot_start - age;
-        self.synchronise(slot_start, Some(source), shared);
+        let origin = slot_start - age;
+        let known = candidates.iter().position(|one| one.source == source);
+        let since = known.map_or(slot_start, |at| candidates.remove(at).since);
+        candidates.push(Candidate { source, join_metric, rssi, origin, since });
+        let config = &shared.config;
+        // RFC 9033 s4.3, RFC 8180 s6.2: NUM_NEIGHBOURS_TO_WAIT neighbours, or MAX_EB_DELAY since the first one.
+        let first = candidates.iter().map(|one| one.since).min().unwrap_or(slot_start);
+        if candidates.len() < config.join_neighbours.into()
+            && slot_start.since(first) < config.join_wait
+        {
+            return;
+        }
+        // Two nodes of one network do not agree on the time to the microsecond.
+        let half = timing.slot / 2;
+        let agrees =
+            |one: &&Candidate| one.origin.since(origin) < half && origin.since(one.origin) < half;
+        let strength = |one: &Candidate| (core::cmp::Reverse(one.join_metric), one.rssi.0);
+        let better = |a: &&Candidate, b: &&Candidate| {
+            let (a, b) = (strength(a), strength(b));
+            a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+        };
+        let best = candidates.iter().filter(agrees).max_by(better);
+        let time_source = best.map_or(source, |best| best.source);
+        shared.origin = origin;
+        shared.install(timing, beacon);
+        self.synchronise(slot_start, Some(time_source), shared);
         shared.next_slot = beacon.asn + 1;
     }
 

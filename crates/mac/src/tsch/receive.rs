@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use lowmesh_machine::Handle;
 use lowmesh_units::{Asn, Channel, Eui64, Instant, PanId};
+use lowmesh_wire::ie::TschBeacon;
 use lowmesh_wire::ieee802154::{Address, Frame, FrameType};
 
 use super::burst::Burst;
@@ -24,6 +25,10 @@ pub(super) fn listens(asn: Asn, shared: &Shared) -> Option<Channel> {
     Some(shared.config.hopping.channel(asn, channel_offset))
 }
 
+/// A beacon of the time source showed that the numbers of the node's slots are not those of its network.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OutOfStep;
+
 /// A frame was received in the slot that started at `slot_start`. Returns the acknowledgement to send.
 pub(super) fn on_frame(
     slot_start: Instant,
@@ -31,7 +36,7 @@ pub(super) fn on_frame(
     sender: &Sender,
     membership: &mut Membership,
     shared: &mut Shared,
-) -> Option<Vec<u8>> {
+) -> Result<Option<Vec<u8>>, OutOfStep> {
     let is_scanning = matches!(membership, Membership::Scanning { .. });
     // A scan counts as a whole.
     if !is_scanning {
@@ -39,24 +44,28 @@ pub(super) fn on_frame(
         shared.time.listening_slots_used += 1;
     }
     // What does not decode, or is secured, is noise to this node.
-    let frame = Frame::parse(heard.octets).ok()?;
-    let source = frame.header.source.and_then(frame::node_of)?;
+    let Ok(frame) = Frame::parse(heard.octets) else { return Ok(None) };
+    let Some(source) = frame.header.source.and_then(frame::node_of) else { return Ok(None) };
     let pans = [shared.config.pan, PanId::BROADCAST];
     if frame.header.destination_pan.is_some_and(|pan| !pans.contains(&pan)) {
-        return None;
+        return Ok(None);
     }
     if !is_scanning {
         return on_neighbour(slot_start, (source, &frame), heard, sender, membership, shared);
     }
-    if frame.header.frame_type == FrameType::Beacon
-        && let Ok(Some(beacon)) = frame.payload_ies.tsch()
-    {
-        membership.join(slot_start, source, &beacon, shared);
+    if let Some(beacon) = beacon_in(&frame) {
+        membership.hear(slot_start, source, &beacon, heard.rssi, shared);
     }
     if membership.is_synchronised() {
         shared.time.joined(heard.octets.len());
     }
-    None
+    Ok(None)
+}
+
+/// What a beacon says of its network.
+fn beacon_in(frame: &Frame<'_>) -> Option<TschBeacon> {
+    let is_beacon = frame.header.frame_type == FrameType::Beacon;
+    frame.payload_ies.tsch().ok().flatten().filter(|_| is_beacon)
 }
 
 /// A frame of a neighbour came while the node is in a network.
@@ -67,7 +76,7 @@ fn on_neighbour(
     sender: &Sender,
     membership: &mut Membership,
     shared: &mut Shared,
-) -> Option<Vec<u8>> {
+) -> Result<Option<Vec<u8>>, OutOfStep> {
     let asn = shared.asn(slot_start);
     shared.next_slot = shared.next_slot.max(asn + 1);
     let channel = listens(asn, shared);
@@ -79,10 +88,16 @@ fn on_neighbour(
     let broadcast = match frame.header.destination {
         Some(Address::BROADCAST) => true,
         Some(to) if frame::is_mine(to, shared.me, shared.config.short) => false,
-        _ => return None,
+        _ => return Ok(None),
     };
+    if membership.time_source() == Some(source) {
+        if beacon_in(frame).is_some_and(|beacon| beacon.asn != asn) {
+            // Its slots have other numbers, so its channels are others: the node's network is gone. Contiki-NG leaves, too.
+            return Err(OutOfStep);
+        }
+    }
     if frame.header.frame_type != FrameType::Data {
-        return None;
+        return Ok(None);
     }
     let is_copy = |shared: &Shared| {
         let (links, sequence) = (&shared.links, frame.header.sequence);
@@ -95,7 +110,7 @@ fn on_neighbour(
         && sender.refuses(source, membership, &shared.config)
         && !is_copy(shared);
     if is_refused {
-        return Some(acknowledge(source, frame.header.sequence, heard, true, shared));
+        return Ok(Some(acknowledge(source, frame.header.sequence, heard, true, shared)));
     }
     // s6.7.2: without a sequence number (RFC 8180 s4.5.1: it MAY be elided) no frame is known as a repetition.
     let mut is_duplicate = || {
@@ -109,14 +124,14 @@ fn on_neighbour(
     }
     // s6.7.4.2: a repetition is acknowledged too, since its acknowledgement was lost.
     if broadcast || !frame.header.ack_request {
-        return None;
+        return Ok(None);
     }
     if frame.header.frame_pending
         && let Some(channel) = channel
     {
         stay_on(asn, channel, cell, shared);
     }
-    Some(acknowledge(source, frame.header.sequence, heard, false, shared))
+    Ok(Some(acknowledge(source, frame.header.sequence, heard, false, shared)))
 }
 
 fn acknowledge(

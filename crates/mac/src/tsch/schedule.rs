@@ -135,6 +135,13 @@ impl Schedule {
         self.generation += 1;
     }
 
+    /// Removes the slotframes without cells.
+    pub fn remove_empty_slotframes(&mut self) {
+        let before = self.frames.len();
+        self.frames.retain(|frame| !frame.cells.is_empty());
+        self.generation += u64::from(self.frames.len() < before);
+    }
+
     /// The slotframes in order of priority.
     pub fn slotframes(&self) -> impl Iterator<Item = Slotframe> + '_ {
         self.frames.iter().map(|f| f.slotframe)

@@ -185,7 +185,7 @@ impl Sender {
         let (mut octets, destination, handle) = match choice.traffic {
             Traffic::Beacon => {
                 self.sequence = self.sequence.wrapping_add(1);
-                let tsch = beacons.content(asn, &shared.schedule);
+                let tsch = beacons.content(asn, &shared.timing(), &shared.schedule);
                 let octets = frame::beacon(shared.config.pan, shared.me, self.sequence, &tsch);
                 (octets, None, Handle::NONE)
             }

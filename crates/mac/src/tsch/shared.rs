@@ -1,21 +1,55 @@
 //! What the parts of a TSCH MAC have in common, lent to each for the length of a call.
 
 use lowmesh_machine::{DropReason, Dropped, Layer, Outbox};
-use lowmesh_units::{Asn, Eui64, Instant, Rng};
+use lowmesh_units::{Asn, Duration, Eui64, Instant, Rng};
+use lowmesh_wire::ie::TschBeacon;
 
 use super::burst::Burst;
-use super::cell::{CellId, CellOptions};
+use super::cell::{CellId, CellKind, CellOptions, CellSpec, Placement};
 use super::event::Output;
+use super::hopping::HoppingSequence;
 use super::schedule::Schedule;
 use crate::account::RadioTime;
 use crate::config::Config;
 use crate::link::LinkTable;
 use crate::queue::QueuedFrame;
 
+/// What beacons name by numbers: the timing of slots and the order of channels.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Timing {
+    pub slot: Duration,
+    guard: Duration,
+    hopping: HoppingSequence,
+}
+
+/// The numbers of the standard's own timeslot template (s8.4.2.2.3) and hopping sequence (s6.2.10).
+const STANDARD: u8 = 0;
+/// The numbers of a node's own, where they are others: ours. Nodes of one network are given the same.
+const OWN: u8 = 1;
+
+impl Timing {
+    fn of(config: &Config) -> Self {
+        Self { slot: config.slot, guard: config.guard, hopping: config.hopping.clone() }
+    }
+    /// That of the standard.
+    fn standard() -> Self {
+        Self::of(&Config::default())
+    }
+    /// The numbers of timeslot and hopping sequence under which beacons name it.
+    pub fn ids(&self) -> (u8, u8) {
+        let standard = Self::standard();
+        let id = |is_standard: bool| if is_standard { STANDARD } else { OWN };
+        let is_slot = (self.slot, self.guard) == (standard.slot, standard.guard);
+        (id(is_slot), id(self.hopping == standard.hopping))
+    }
+}
+
 /// Settings, the one stream of random numbers, the time in slots, cells, neighbours, and what comes out.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub config: Config,
+    /// Timeslots and channels of a network that this node starts, or of whose beacons it knows the numbers.
+    own_timing: Timing,
     pub me: Eui64,
     pub rng: Rng,
     /// When slot 0 began.
@@ -33,6 +67,7 @@ pub(super) struct Shared {
 impl Shared {
     pub fn new(config: Config, me: Eui64, rng: Rng) -> Self {
         Self {
+            own_timing: Timing::of(&config),
             config,
             me,
             rng,
@@ -43,6 +78,59 @@ impl Shared {
             links: LinkTable::default(),
             time: RadioTime::default(),
             outbox: Outbox::new(),
+        }
+    }
+
+    /// How the node's slots are timed now.
+    pub fn timing(&self) -> Timing {
+        Timing::of(&self.config)
+    }
+    /// The timing that a beacon names; `None` if this node does not know it.
+    pub fn timing_of(&self, beacon: &TschBeacon) -> Option<Timing> {
+        let (standard, own) = (Timing::standard(), &self.own_timing);
+        let ids = own.ids();
+        let (slot, guard) = match beacon.timeslot_id {
+            STANDARD => (standard.slot, standard.guard),
+            id if id == ids.0 => (own.slot, own.guard),
+            _ => return None,
+        };
+        let hopping = match beacon.hopping_id {
+            STANDARD => standard.hopping,
+            id if id == ids.1 => own.hopping.clone(),
+            _ => return None,
+        };
+        Some(Timing { slot, guard, hopping })
+    }
+    fn set_timing(&mut self, timing: Timing) {
+        let Timing { slot, guard, hopping } = timing;
+        (self.config.slot, self.config.guard, self.config.hopping) = (slot, guard, hopping);
+    }
+    /// The node is in no network, and has its own timing.
+    pub fn reset_timing(&mut self) {
+        self.set_timing(self.own_timing.clone());
+    }
+    /// Installs what the beacon says that the node joins from (s6.3.6.3; RFC 8180 s4.5.2): timing, slotframes and cells.
+    pub fn install(&mut self, timing: Timing, beacon: &TschBeacon) {
+        self.set_timing(timing);
+        self.schedule.set_now(beacon.asn);
+        self.schedule.clear();
+        for slotframe in &beacon.slotframes {
+            // A slotframe without slots, or a second one with the same handle, is a mistake of the beacon's sender.
+            let Ok(()) = self.schedule.add_slotframe(slotframe.handle, slotframe.length) else {
+                continue;
+            };
+            for link in &slotframe.links {
+                let (slot, channel_offset) = (link.slot, link.channel_offset);
+                let spec = CellSpec {
+                    slotframe: slotframe.handle,
+                    placement: Placement::Fixed { slot, channel_offset },
+                    options: CellOptions(link.options & CellOptions::ALL.0),
+                    kind: CellKind::Minimal,
+                    peer: None,
+                };
+                // A cell beyond the end of its slotframe never occurs.
+                let _added = self.schedule.add(beacon.asn, spec);
+            }
         }
     }
 

@@ -11,6 +11,7 @@ use crate::frame::{self, Content, airtime};
 use crate::params::{ACK_WAIT, RX_WAIT, TURNAROUND, TX_OFFSET};
 use crate::queue::Priority;
 
+mod joining;
 mod negative;
 
 const A: Eui64 = NodeId(0).eui64();
@@ -24,7 +25,7 @@ struct Pair {
     open: [bool; 2],
 }
 
-const OPTIONS: CellOptions = CellOptions::TX.with(CellOptions::RX).with(CellOptions::SHARED);
+const OPTIONS: CellOptions = CellOptions::ALL;
 
 impl Pair {
     fn new() -> Self {
@@ -58,6 +59,10 @@ impl Pair {
     }
     fn install(&mut self, who: usize) {
         let schedule = self.macs[who].schedule_mut(self.now);
+        if schedule.slotframe(0).is_some() {
+            // The beacon told of it.
+            return;
+        }
         schedule.add_slotframe(0, 11).expect("new");
         let placement = Placement::Fixed { slot: 0, channel_offset: 0 };
         let kind = CellKind::Minimal;

@@ -89,7 +89,7 @@ impl Alice {
 
     fn install(&mut self, context: &mut Context<'_>) {
         self.synchronised = true;
-        context.schedule.clear();
+        context.restart();
         install_beacons(context, BEACONS, self.params.beacon_length, ALICE_BEACON_CHANNEL_OFFSET);
         let length = self.params.broadcast_length;
         super::minimal::install(context, BROADCAST, length, MINIMAL_CHANNEL_OFFSET);

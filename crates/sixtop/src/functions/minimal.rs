@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use lowmesh_mac::tsch::cell::{CellKind, CellOptions, CellSpec, Placement};
 use lowmesh_registry::Row;
 
-use super::{Context, Event, SECTION, SchedulingFunction, slots};
+use super::{Context, Event, SECTION, SchedulingFunction, is_advertised, slots};
 use crate::params::{MINIMAL_CHANNEL_OFFSET, MINIMAL_SLOTFRAME_LENGTH, SLOTFRAME_MINIMAL};
 
 /// The row of [`Minimal`].
@@ -32,6 +32,10 @@ pub struct Minimal {
 /// Puts the shared cell of RFC 8180 at the start of slotframe `handle`, but with a channel offset of the caller's.
 pub(crate) fn install(context: &mut Context<'_>, handle: u8, length: u16, channel_offset: u16) {
     context.slotframe(handle, length);
+    // RFC 8180 s4.5.2: what the beacon said is the schedule of a node that has joined.
+    if context.schedule.cells_in(handle).any(is_advertised) {
+        return;
+    }
     // RFC 8180 s4.1: slotOffset 0, TX=1 RX=1 shared=1 timekeeping=1.
     context.cell(CellSpec {
         slotframe: handle,
@@ -52,7 +56,7 @@ impl SchedulingFunction for Minimal {
     fn handle(&mut self, context: &mut Context<'_>, event: &Event) {
         match event {
             Event::Started { root: true } | Event::Synchronised => {
-                context.schedule.clear();
+                context.restart();
                 let length = self.slotframe_length;
                 install(context, SLOTFRAME_MINIMAL, length, MINIMAL_CHANNEL_OFFSET);
             }

@@ -76,7 +76,7 @@ impl Msf {
     /// RFC 9033 s2 and s3: the shared cell, and a cell in which anyone may reach this node.
     fn install(&mut self, context: &mut Context<'_>) {
         *self = Self::new(self.params, self.naming);
-        context.schedule.clear();
+        context.restart();
         let length = self.params.minimal_length;
         minimal::install(context, SLOTFRAME_MINIMAL, length, MINIMAL_CHANNEL_OFFSET);
         context.slotframe(SLOTFRAME_AUTONOMOUS, self.params.autonomous_length);

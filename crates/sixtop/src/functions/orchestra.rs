@@ -153,7 +153,7 @@ impl Orchestra {
 
     fn install(&mut self, context: &mut Context<'_>) {
         self.synchronised = true;
-        context.schedule.clear();
+        context.restart();
         let params = self.params;
         install_beacons(context, BEACONS, params.beacon_length, params.beacon_channel_offset);
         context.slotframe(UNICAST, params.unicast_length);

@@ -1,0 +1,118 @@
+//! What a node takes from beacons, while it joins and afterwards, and which frames set its clock.
+
+use lowmesh_units::{Channel, PanId};
+use lowmesh_wire::ie::{LinkSpec, SlotframeSpec, TschBeacon};
+
+use super::*;
+use crate::tsch::hopping::HoppingSequence;
+
+const C: Eui64 = NodeId(2).eui64();
+const PAN: PanId = PanId(0xabcd);
+
+/// A node that scans.
+fn scanning(config: Config) -> Tsch {
+    let mut mac = Tsch::new(config, B, Rng::stream(Seed(5), NodeId(1), Purpose::Mac));
+    mac.handle(Instant::ZERO, Input::Start { coordinator: false }).expect("it is off");
+    mac
+}
+
+fn beacon(asn: u64, join_metric: u8) -> TschBeacon {
+    let link = LinkSpec { slot: 4, channel_offset: 2, options: 0x1f };
+    let links = Vec::from([link, LinkSpec { slot: 13, ..link }]);
+    let slotframe = SlotframeSpec { handle: 0, length: 13, links };
+    let asn = Asn(asn);
+    let slotframes = Vec::from([slotframe.clone(), SlotframeSpec { length: 0, ..slotframe }]);
+    TschBeacon { asn, join_metric, timeslot_id: 0, hopping_id: 0, slotframes }
+}
+
+/// A beacon in the slot with its number, of a network that began at 0.
+fn hear(mac: &mut Tsch, source: Eui64, beacon: &TschBeacon, rssi: Dbm) {
+    let octets = frame::beacon(PAN, source, 1, beacon);
+    let slot_start = Instant::ZERO + Duration::from_millis(10) * beacon.asn.0;
+    let handle = Handle::NONE;
+    mac.receive(slot_start, Reception { octets: &octets, rssi, late_micros: 0, handle });
+}
+
+const NEAR: Dbm = Dbm(-50.0);
+
+#[test]
+fn a_joining_node_installs_the_slotframes_and_cells_of_the_beacon() {
+    let mut mac = scanning(Config::default());
+    hear(&mut mac, A, &beacon(500, 0), NEAR);
+    assert_eq!(mac.time_source(), Some(A));
+    let schedule = mac.schedule();
+    assert_eq!(schedule.slotframes().map(|s| (s.handle, s.length)).collect::<Vec<_>>(), [(0, 13)]);
+    let cells: Vec<_> = schedule.cells().map(|c| (c.placement, c.options, c.peer)).collect();
+    let placement = Placement::Fixed { slot: 4, channel_offset: 2 };
+    assert_eq!(cells, [(placement, CellOptions::ALL, None)]);
+    // It listens where the beacon says.
+    let slot = mac.slot_start(Asn(13 * 40 + 4));
+    assert_eq!(mac.listens(slot), Some(HoppingSequence::sixteen().channel(Asn(13 * 40 + 4), 2)));
+}
+
+#[test]
+fn the_numbers_of_timeslots_and_channels_are_the_standards_or_ones_own() {
+    let one = Channel::new(26).expect("of the band");
+    let hopping = HoppingSequence::new(Vec::from([one])).expect("not empty");
+    let config = Config { hopping: hopping.clone(), ..Config::default() };
+    let joins = |hopping_id, timeslot_id| {
+        let mut mac = scanning(config.clone());
+        hear(&mut mac, A, &TschBeacon { hopping_id, timeslot_id, ..beacon(500, 0) }, NEAR);
+        mac.is_synchronised().then(|| mac.listens(mac.slot_start(Asn(524)))).flatten()
+    };
+    assert_eq!(joins(0, 0), Some(HoppingSequence::sixteen().channel(Asn(524), 2)));
+    assert_eq!(joins(1, 0), Some(one));
+    assert_eq!((joins(2, 0), joins(0, 1)), (None, None), "nobody told it what these are");
+    // Its own beacons say the same.
+    let mut pair = Pair::between([A, B], &config).join();
+    assert!(pair.macs[1].is_synchronised());
+    pair.send(1, A, 1);
+    pair.run(Duration::from_secs(1));
+    assert!(pair.outputs[0].iter().any(|o| matches!(o, Output::Received { .. })));
+}
+
+#[test]
+fn a_node_waits_for_several_neighbours_and_takes_the_time_of_the_nearest_to_the_root() {
+    let config = Config { join_neighbours: 3, ..Config::default() };
+    let mut mac = scanning(config);
+    hear(&mut mac, A, &beacon(500, 3), NEAR);
+    hear(&mut mac, C, &beacon(800, 1), Dbm(-90.0));
+    hear(&mut mac, A, &beacon(900, 3), NEAR);
+    assert!(!mac.is_synchronised(), "two of three");
+    hear(&mut mac, NodeId(7).eui64(), &beacon(1000, 1), Dbm(-80.0));
+    assert_eq!(mac.time_source(), Some(NodeId(7).eui64()), "of equal metrics the stronger one");
+    assert_eq!(mac.asn(Instant::from_secs(20)), Asn(2000));
+}
+
+#[test]
+fn a_node_with_one_neighbour_joins_when_it_has_waited_long_enough() {
+    let mut mac = scanning(Config { join_neighbours: 2, ..Config::default() });
+    for second in [10, 100, 189] {
+        hear(&mut mac, A, &beacon(second * 100, 0), NEAR);
+        assert!(!mac.is_synchronised());
+    }
+    hear(&mut mac, A, &beacon(19_000, 0), NEAR);
+    assert_eq!(mac.time_source(), Some(A));
+}
+
+#[test]
+fn a_beacon_of_the_time_source_with_another_slot_number_ends_the_membership() {
+    let mut mac = scanning(Config::default());
+    hear(&mut mac, A, &beacon(500, 0), NEAR);
+    let slot = 13 * 50 + 4;
+    hear(&mut mac, A, &beacon(slot, 0), NEAR);
+    assert!(mac.is_synchronised());
+    let late = |mac: &mut Tsch, source| {
+        let octets = frame::beacon(PAN, source, 1, &beacon(77, 0));
+        let (rssi, handle) = (NEAR, Handle::NONE);
+        let heard = Reception { octets: &octets, rssi, late_micros: 0, handle };
+        mac.receive(mac.slot_start(Asn(slot + 13)), heard);
+        core::iter::from_fn(|| mac.poll_output()).any(|output| output == Output::Desynchronised)
+    };
+    assert!(!late(&mut mac, C), "it may be of another network");
+    assert!(late(&mut mac, A));
+    assert!(!mac.is_synchronised());
+    assert_eq!(mac.schedule().slotframes().count(), 0);
+    hear(&mut mac, A, &beacon(5000, 0), NEAR);
+    assert!(mac.is_synchronised(), "it joins again");
+}
