@@ -8,7 +8,7 @@ use lowmesh_wire::ie::TschBeacon;
 use lowmesh_wire::ieee802154::{Address, Frame, FrameType};
 
 use super::burst::Burst;
-use super::cell::CellId;
+use super::cell::{CellId, CellOptions};
 use super::event::{Output, Reception};
 use super::membership::Membership;
 use super::send::Sender;
@@ -82,9 +82,6 @@ fn on_neighbour(
     let channel = listens(asn, shared);
     let cell = used_cell(asn, shared);
     shared.links.note_heard(slot_start, source, heard.rssi);
-    if membership.time_source() == Some(source) {
-        membership.correct_clock(slot_start, -heard.late_micros, shared);
-    }
     let broadcast = match frame.header.destination {
         Some(Address::BROADCAST) => true,
         Some(to) if frame::is_mine(to, shared.me, shared.config.short) => false,
@@ -94,6 +91,10 @@ fn on_neighbour(
         if beacon_in(frame).is_some_and(|beacon| beacon.asn != asn) {
             // Its slots have other numbers, so its channels are others: the node's network is gone. Contiki-NG leaves, too.
             return Err(OutOfStep);
+        }
+        // s6.5.4.2: the clock follows the time source in links with the option Timekeeping.
+        if cell.is_some_and(|cell| keeps_time(cell, shared)) {
+            membership.correct_clock(slot_start, -heard.late_micros, shared);
         }
     }
     if frame.header.frame_type != FrameType::Data {
@@ -149,6 +150,10 @@ fn acknowledge(
 /// True of a frame that may have to wait in a queue of this node: not of keepalives and 6P.
 fn is_passed_on(frame: &Frame<'_>) -> bool {
     !frame.payload.is_empty() && frame.payload_ies.sixtop().is_none()
+}
+
+fn keeps_time(cell: CellId, shared: &Shared) -> bool {
+    shared.schedule.get(cell).is_some_and(|cell| cell.options.has(CellOptions::TIMEKEEPING))
 }
 
 /// The cell of a frame in slot `asn`; the use of the cell that a burst began in is counted already.

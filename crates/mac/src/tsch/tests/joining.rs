@@ -116,3 +116,22 @@ fn a_beacon_of_the_time_source_with_another_slot_number_ends_the_membership() {
     hear(&mut mac, A, &beacon(5000, 0), NEAR);
     assert!(mac.is_synchronised(), "it joins again");
 }
+
+#[test]
+fn the_clock_follows_frames_for_this_node_in_cells_that_keep_the_time() {
+    let corrected = |timekeeping: bool, to: Option<Eui64>| {
+        let mut mac = scanning(Config::default());
+        let options = if timekeeping { 0x0f } else { 0x07 };
+        let mut told = beacon(500, 0);
+        told.slotframes[0].links[0].options = options;
+        hear(&mut mac, A, &told, NEAR);
+        let octets = frame::data(PAN, A, to, 9, Content::Payload(&[0x41]));
+        let (rssi, handle) = (NEAR, Handle::NONE);
+        let heard = Reception { octets: &octets, rssi, late_micros: 100, handle };
+        mac.receive(mac.slot_start(Asn(524)), heard);
+        core::iter::from_fn(|| mac.poll_output()).any(|o| matches!(o, Output::AdjustClock { .. }))
+    };
+    assert!(corrected(true, Some(B)) && corrected(true, None));
+    assert!(!corrected(true, Some(C)), "overheard");
+    assert!(!corrected(false, Some(B)) && !corrected(false, None));
+}
