@@ -19,7 +19,7 @@ impl Membership {
         dis: &Dis,
         base: &mut Base,
     ) {
-        let Some(dodag) = self.member() else { return };
+        let Some(dodag) = self.known(now) else { return };
         let asks_for_another = dis.options.iter().any(|option| match option {
             RplOption::SolicitedInformation(asked) => !matches(asked, dodag, base.config.instance),
             _ => false,
@@ -27,12 +27,12 @@ impl Membership {
         if asks_for_another {
             return;
         }
-        if multicast {
+        if !multicast {
+            // RFC 6550 s8.3: a unicast DIS is answered by a unicast DIO, and Trickle is left alone.
+            self.unicast_dio(now, from, base);
+        } else if self.member().is_some() {
             // RFC 6550 s8.3: a multicast DIS that does not ask for another DODAG resets Trickle.
             self.hear_inconsistent(now, base);
-        } else {
-            // RFC 6550 s8.3: a unicast DIS is answered by a unicast DIO, and Trickle is left alone.
-            self.unicast_dio(from, base);
         }
     }
 
@@ -84,7 +84,8 @@ impl Membership {
             return;
         }
         match Dodag::of_dio(dio, &base.config) {
-            Ok(dodag) => {
+            Ok(mut dodag) => {
+                dodag.lowest = self.lowest_in(now, &dodag);
                 self.note_rank(from, dio.rank, dio);
                 if self.chooser(now, downward.routes(), base).choose(&dodag).is_some() {
                     self.enter(now, dodag, base);

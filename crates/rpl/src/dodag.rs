@@ -11,7 +11,7 @@ use crate::params;
 /// Where a node stands.
 ///
 /// ```text
-///   Stopped --Start--> Seeking --DIO--> Member --no parent left--> Poisoning --time--> Seeking
+///   Stopped --Start--> Seeking --DIO--> Member --no parent left--> Poisoning --time--> Seeking (with its former place)
 ///   Stopped --Start (root)-----------> Member    Poisoning --DIO from above the old rank--> Member
 ///   any --Stop--> Stopped
 /// ```
@@ -38,13 +38,21 @@ pub(crate) struct Dodag {
     /// This node's global address.
     pub(crate) address: Address,
     pub(crate) rank: Rank,
-    /// L of RFC 6550 s8.2.2.4: the lowest rank held in this version.
+    /// L of RFC 6550 s8.2.2.4: the lowest rank held in this version, in a former place too.
     pub(crate) lowest: Rank,
     /// The rank in the last multicast DIO.
     pub(crate) advertised: Rank,
     pub(crate) parent: Option<Address>,
     /// Since when some neighbour has been better than the parent, by less than the threshold.
     pub(crate) better_since: Option<Instant>,
+}
+
+/// A place that a node lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Former {
+    pub(crate) dodag: Dodag,
+    /// Until when it counts.
+    pub(crate) until: Instant,
 }
 
 /// Why a DODAG is not for this node.

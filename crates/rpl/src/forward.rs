@@ -2,7 +2,7 @@
 //! stale routes are found by the packets themselves.
 
 use lowmesh_machine::DropReason;
-use lowmesh_units::Instant;
+use lowmesh_units::{Instant, Rank};
 use lowmesh_wire::rpl::{Address, HopByHopOption};
 
 use crate::config::link_local_address;
@@ -71,7 +71,13 @@ impl Rpl {
 
     /// Decides about a packet, checks the direction it came from, and renews its RPL option.
     pub fn check_forward(&mut self, now: Instant, context: &ForwardContext) -> Verdict {
-        let Some(dodag) = self.member() else { return Verdict::Drop(DropReason::NotJoined) };
+        let Some(dodag) = self.member() else {
+            // RFC 6550 s8.2.2.5: a neighbour that missed the poison would send into a dead end for as long as its link is good.
+            if let Some(from) = context.from {
+                self.correct(now, from);
+            }
+            return Verdict::Drop(DropReason::NotJoined);
+        };
         let own_rank = dodag.dag_rank(dodag.rank);
         let mut option = context.option.unwrap_or(HopByHopOption {
             down: false,
@@ -159,13 +165,15 @@ impl Rpl {
         Some(NextHop { address, direction: Direction::Down })
     }
 
-    /// Sends a unicast DIO to a neighbour that uses an outdated rank of this node. It does not wait for Trickle, so the
+    /// Sends a unicast DIO to a neighbour that uses an outdated rank of this node, or a place that it lost. It does not wait for Trickle, so the
     /// packets that detect a loop also end it (as in RPL Lite).
-    fn correct(&mut self, now: Instant, neighbour: Address) {
-        let Some(known) = self.membership.neighbours.get_mut(&neighbour) else { return };
+    pub(crate) fn correct(&mut self, now: Instant, neighbour: Address) {
+        let keep = self.membership.preferred_parent();
+        let neighbours = &mut self.membership.neighbours;
+        let Some(known) = neighbours.entry(neighbour, Rank::INFINITE, keep) else { return };
         if known.corrected_until <= now {
             known.corrected_until = now + params::CORRECTION_INTERVAL;
-            self.membership.unicast_dio(neighbour, &mut self.base);
+            self.membership.unicast_dio(now, neighbour, &mut self.base);
         }
     }
 }

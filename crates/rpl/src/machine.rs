@@ -43,7 +43,7 @@ impl Rpl {
         Ok(())
     }
 
-    fn stop(&mut self) {
+    fn stop(&mut self, now: Instant) {
         let (base, membership) = (&mut self.base, &mut self.membership);
         if membership.member().is_some() {
             tell_loss(membership.preferred_parent(), base);
@@ -54,7 +54,10 @@ impl Rpl {
         base.timers = Timers::new();
         // RFC 6550 s9.6: what this node forgets, its children shall advertise again.
         membership.dtsn = membership.dtsn.next();
-        membership.state = State::Stopped;
+        let state = core::mem::replace(&mut membership.state, State::Stopped);
+        if let State::Member(dodag) | State::Poisoning(dodag) = state {
+            membership.remember(now, dodag);
+        }
     }
 
     fn on_message(&mut self, now: Instant, from: Address, multicast: bool, message: &Message) {
@@ -73,6 +76,10 @@ impl Rpl {
     }
 
     fn on_dao(&mut self, now: Instant, from: Address, dao: &Dao) {
+        if self.member().is_none() {
+            // It takes this node for its parent.
+            return self.correct(now, from);
+        }
         let (base, downward) = (&mut self.base, &mut self.downward);
         let Membership { state: State::Member(dodag), trickle, .. } = &mut self.membership else {
             return;
@@ -119,8 +126,10 @@ impl Rpl {
             }
         }
         match membership.trickle.expire(now, &mut base.rng) {
-            Some(Expiry::Transmit) => membership.multicast_dio(base),
-            Some(Expiry::Suppressed) if membership.has_news() => membership.multicast_dio(base),
+            Some(Expiry::Transmit) => membership.multicast_dio(now, base),
+            Some(Expiry::Suppressed) if membership.has_news() => {
+                membership.multicast_dio(now, base);
+            }
             Some(Expiry::Suppressed) | None => {}
         }
     }
@@ -157,7 +166,7 @@ impl Machine for Rpl {
     fn handle(&mut self, now: Instant, input: Input<'_>) -> Result<(), Rejected> {
         match input {
             Input::Start => return self.start(now),
-            Input::Stop => self.stop(),
+            Input::Stop => self.stop(now),
             Input::Message { from, multicast, message } => {
                 self.on_message(now, from, multicast, message);
             }

@@ -12,7 +12,7 @@ use crate::base::Base;
 use crate::choice::Chooser;
 use crate::config::Config;
 use crate::dao::Upward;
-use crate::dodag::{Dodag, State, sender_address};
+use crate::dodag::{Dodag, Former, State, sender_address};
 use crate::event::{Destination, Output};
 use crate::neighbour::{Etx, Neighbours};
 use crate::params;
@@ -26,6 +26,8 @@ pub(crate) struct Membership {
     pub(crate) neighbours: Neighbours,
     pub(crate) trickle: Trickle,
     pub(crate) dtsn: Sequence,
+    /// The last place, while there is none.
+    former: Option<Former>,
 }
 
 impl Membership {
@@ -40,6 +42,7 @@ impl Membership {
             neighbours: Neighbours::new(config.neighbours_max),
             trickle: Trickle::new(settings),
             dtsn: Sequence::START,
+            former: None,
         }
     }
 
@@ -56,6 +59,26 @@ impl Membership {
             State::Member(dodag) => Some(dodag),
             _ => None,
         }
+    }
+    /// The place that this node has, or lost not long ago.
+    pub(crate) fn known(&self, now: Instant) -> Option<&Dodag> {
+        match &self.state {
+            State::Member(dodag) | State::Poisoning(dodag) => Some(dodag),
+            State::Seeking => {
+                self.former.as_ref().filter(|former| former.until > now).map(|former| &former.dodag)
+            }
+            State::Stopped => None,
+        }
+    }
+    /// Keeps a place that is lost: L binds this node until the version ends or it had no place for long, and neighbours that
+    /// take it for their parent have to learn of the loss.
+    pub(crate) fn remember(&mut self, now: Instant, dodag: Dodag) {
+        self.former = Some(Former { dodag, until: now + params::LIMIT_HOLD });
+    }
+    /// L of RFC 6550 s8.2.2.4 in the version of `dodag`, which this node is about to join.
+    pub(crate) fn lowest_in(&self, now: Instant, dodag: &Dodag) -> Rank {
+        let same = |former: &&Dodag| (former.id, former.version) == (dodag.id, dodag.version);
+        self.known(now).filter(same).map_or(Rank::INFINITE, |former| former.lowest)
     }
     pub(crate) fn preferred_parent(&self) -> Option<Address> {
         self.member()?.parent
@@ -88,16 +111,16 @@ impl Membership {
         }
     }
 
-    pub(crate) fn multicast_dio(&mut self, base: &mut Base) {
-        let Some(dio) = self.dio(&base.config) else { return };
+    pub(crate) fn multicast_dio(&mut self, now: Instant, base: &mut Base) {
+        let Some(dio) = self.dio(now, &base.config) else { return };
         if let State::Member(dodag) | State::Poisoning(dodag) = &mut self.state {
             dodag.advertised = dio.rank;
         }
         base.send(Destination::AllRplNodes, Message::Dio(dio));
     }
 
-    pub(crate) fn unicast_dio(&self, to: Address, base: &mut Base) {
-        if let Some(dio) = self.dio(&base.config) {
+    pub(crate) fn unicast_dio(&self, now: Instant, to: Address, base: &mut Base) {
+        if let Some(dio) = self.dio(now, &base.config) {
             base.send(Destination::Unicast(to), Message::Dio(dio));
         }
     }
@@ -112,12 +135,10 @@ impl Membership {
         }
     }
 
-    fn dio(&self, config: &Config) -> Option<Dio> {
-        let (dodag, rank) = match &self.state {
-            State::Member(dodag) => (dodag, dodag.rank),
-            State::Poisoning(dodag) => (dodag, Rank::INFINITE),
-            State::Stopped | State::Seeking => return None,
-        };
+    /// What this node says of its place; of one that it lost, that the rank is infinite (RFC 6550 s8.2.2.5).
+    fn dio(&self, now: Instant, config: &Config) -> Option<Dio> {
+        let dodag = self.known(now)?;
+        let rank = self.member().map_or(Rank::INFINITE, |member| member.rank);
         Some(Dio {
             instance: config.instance,
             version: dodag.version.0,
@@ -155,6 +176,7 @@ impl Membership {
         base.timers.clear(Timer::Poison);
         self.trickle.configure(dodag.trickle_settings());
         self.state = State::Member(dodag);
+        self.former = None;
         self.trickle.start(now, &mut base.rng);
         base.outbox.push(Output::Joined { dodag_id, address });
         if base.config.is_root() {

@@ -63,6 +63,11 @@ pub const PROBE_PERIOD: Duration = Duration::from_secs(90);
 /// How long a node that lost its parents poisons before it may join below its old rank. Ours, in Imin: two
 /// short Trickle intervals carry two poisoned DIOs.
 pub const POISON_INTERVALS: u64 = 3;
+/// How long a node without a place remembers L of RFC 6550 s8.2.2.4, which should hold for the whole version: Lite leaves
+/// the DODAG, and with it L, after 5 min (RPL_DELAY_BEFORE_LEAVING). Without an end, a node that has to take a rank above
+/// the limit would have no place until the root repairs. A part that is cut off has to lose all its ranks within this
+/// time, else it counts on from where it was.
+pub const LIMIT_HOLD: Duration = Duration::from_secs(300);
 /// MAX_LINK_METRIC: RFC 6719 s5 and Lite, 512 = ETX 4.
 pub const MRHOF_MAX_LINK_METRIC: u16 = 512;
 /// MAX_LINK_METRIC: Classic, 1024 = ETX 8.

@@ -1,6 +1,8 @@
 //! What follows from the neighbours (RFC 6550 s8.2.2): another parent, another rank, detaching, poisoning, probing. The
 //! choice itself is in `choice`.
 
+use alloc::vec::Vec;
+
 use lowmesh_units::{Instant, Rank};
 use lowmesh_wire::rpl::{Address, Dis, Message};
 
@@ -111,26 +113,37 @@ impl Membership {
         dodag.parent = None;
         dodag.better_since = None;
         self.state = State::Poisoning(dodag);
+        // Ranks from before may be those of nodes that are in the own sub-DODAG by now.
+        self.neighbours.forget_ranks();
         // The next parent is told everything anyway.
         downward.forget_news();
         for timer in [Timer::Dao, Timer::DaoAck, Timer::Refresh, Timer::Probe] {
             base.timers.clear(timer);
         }
         base.timers.set(Timer::Poison, now + hold);
-        self.multicast_dio(base);
+        self.multicast_dio(now, base);
+        if base.config.is_storing() {
+            // Poison by multicast is not acknowledged, and a child that misses it leads others into a loop or a dead end.
+            let children: Vec<Address> = downward.routes().children().copied().collect();
+            for child in children {
+                self.unicast_dio(now, child, base);
+            }
+        }
         self.trickle.start(now, &mut base.rng);
     }
 
-    /// From here on any DIO will do. Ranks from before may be those of the own sub-DODAG, so they are
-    /// forgotten, and so is the old place: RFC 6550 s8.2.2.4 would bind it to L for the whole version, which
-    /// would leave a node whose neighbourhood changed without a parent until the root repairs.
+    /// From here on, a DIO of any rank within the limit will do (RFC 6550 s8.2.2.4). Ranks from before may be those of the
+    /// own sub-DODAG, so they are forgotten.
     pub(crate) fn end_poisoning(&mut self, now: Instant, base: &mut Base) {
-        if let State::Poisoning(_) = self.state {
-            self.state = State::Seeking;
+        let state = core::mem::replace(&mut self.state, State::Seeking);
+        if let State::Poisoning(dodag) = state {
+            self.remember(now, dodag);
             self.trickle.stop();
             self.neighbours.forget_ranks();
             self.neighbours.forgive_links(base.objective.max_link_metric());
             self.solicit(now, base);
+        } else {
+            self.state = state;
         }
     }
 
@@ -220,7 +233,7 @@ impl Membership {
                 Probe::Dis => {
                     base.send(Destination::Unicast(address), Message::Dis(Dis::default()));
                 }
-                Probe::Dio => self.unicast_dio(address, base),
+                Probe::Dio => self.unicast_dio(now, address, base),
             }
         }
     }

@@ -64,7 +64,8 @@ fn a_node_without_parent_poisons_and_its_child_leads_it_back() {
     network.cut(0, 1);
     let left = |(_, node, event): &(_, usize, Output)| *node == 1 && *event == Output::Detached;
     assert!(network.events.iter().any(left));
-    network.run(MINUTE);
+    // A DIS that is lost costs half a minute.
+    network.run(MINUTE * 2);
     assert_eq!(network.path_to_root(1), Some(vec![1, 2, 3, 0]));
     assert_eq!(network.packet(0, 1), (vec![0, 3, 2, 1], None));
 }

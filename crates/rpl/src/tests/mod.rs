@@ -4,6 +4,7 @@ mod downward;
 mod formation;
 mod forwarding;
 mod graph;
+mod limit;
 mod network;
 mod script;
 mod upward;
