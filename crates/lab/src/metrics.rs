@@ -48,6 +48,9 @@ pub struct Metrics {
     pub charge_mc: Option<f64>,
     /// Mean changes of preferred parent of a node that joined.
     pub parent_changes: Option<f64>,
+    /// Sum over nodes of the time with a preferred parent whose own parents led to no root.
+    #[serde(default)]
+    pub rootless_node_s: Option<f64>,
     /// Frames that all nodes sent, the root and retries included.
     pub frames: u64,
     /// Nodes, without the root.
@@ -335,7 +338,7 @@ impl Metrics {
         numbers
     }
 
-    fn numbers_of_the_network(&self) -> [(&'static str, Option<f64>); 55] {
+    fn numbers_of_the_network(&self) -> [(&'static str, Option<f64>); 56] {
         let count = |count: u64| Some(count as f64);
         [
             ("tdr", self.tdr),
@@ -352,6 +355,7 @@ impl Metrics {
             ("duty_cycle", self.duty_cycle),
             ("charge_mc", self.charge_mc),
             ("parent_changes", self.parent_changes),
+            ("rootless_node_s", self.rootless_node_s),
             ("frames", Some(self.frames as f64)),
             ("nodes", count(self.nodes)),
             ("transactions", count(self.transactions)),

@@ -19,6 +19,7 @@ impl World {
         if ends && !self.is_off[node.index()] {
             self.is_off[node.index()] = true;
             self.books.trace.note(now, node, Fact::Failed);
+            self.rootless.switch_off(now, node);
         }
         ends
     }

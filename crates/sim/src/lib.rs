@@ -14,6 +14,7 @@
 //! | `failure` | nodes that are switched off permanently |
 //! | `timeline` | datagrams in recoverable fragments, step by step |
 //! | `occupancy` | how full packet buffers are |
+//! | `rootless` | how long nodes have parents that lead to no root |
 //! | [`ledger`] | every packet ends in exactly one way; `group_book`: packets to groups at every member |
 //! | [`trace`], [`capture`] | the record stream and its hash; frames for Wireshark |
 //!
@@ -37,6 +38,7 @@ mod names;
 mod occupancy;
 pub mod parts;
 pub mod record;
+mod rootless;
 pub mod snapshot;
 mod summary;
 mod timeline;

@@ -235,6 +235,8 @@ pub struct NodeSummary {
     pub joined: Option<Instant>,
     /// Hops to the root over preferred parents at the end of the run.
     pub hops: Option<u32>,
+    /// Time with a preferred parent whose own parents led to no root.
+    pub rootless: Duration,
     /// Its preferred parent at the end.
     pub parent: Option<NodeId>,
     /// Share of time with the radio on, from joining to the end.

@@ -33,6 +33,7 @@ impl World {
         let radio = node.radio_time(off);
         let summary = &mut self.books.outcome.nodes[index];
         summary.hops = hops;
+        summary.rootless = self.rootless.time(id, end);
         summary.parent = parent;
         summary.sending_cells = sending_cells;
         if let Some(joined) = summary.joined {

@@ -7,7 +7,7 @@ use lowmesh_machine::{
     DropReason, Dropped, Handle, Layer, Machine as _, debug_assert_accepted, earliest,
 };
 use lowmesh_stack::Node;
-use lowmesh_stack::event::{Input, Output, Packet, RadioOrder};
+use lowmesh_stack::event::{Input, Network, Output, Packet, RadioOrder};
 use lowmesh_units::{Asn, Channel, Dbm, Duration, Eui64, Instant, NodeId, Seed};
 use lowmesh_wire::ipv6::Address;
 
@@ -20,6 +20,7 @@ use crate::clock::Clock;
 use crate::energy::Currents;
 use crate::group_book::Addressed;
 use crate::names::Names;
+use crate::rootless::Rootless;
 use crate::trace::{Fact, Trace};
 
 /// State of a node outside its machines.
@@ -54,6 +55,7 @@ pub(crate) struct World {
     pub(crate) overlap: Overlap,
     pub(crate) noise_mw: f64,
     pub(crate) books: Books,
+    pub(crate) rootless: Rootless,
     pub(crate) agenda: Agenda,
     /// Radio orders of the last node whose outputs were processed; the driver executes them.
     pub(crate) orders: Vec<RadioOrder>,
@@ -95,6 +97,7 @@ impl World {
             overlap: medium.overlap(),
             noise_mw: medium.noise().milliwatts(),
             books: Books::new(count, trace, capture),
+            rootless: Rootless::new(ids().zip(&parts).map(|(id, part)| part.root == id)),
             boots: boots.into_iter().map(Some).collect(),
             is_off: vec![false; count],
             orders: Vec::new(),
@@ -185,6 +188,10 @@ impl World {
                 Output::Network(network) => {
                     let changed = &self.nodes[node.index()];
                     self.books.note_network(now, node, &network, changed);
+                    if let Network::Parent(parent) = network {
+                        let parent = parent.and_then(|parent| self.names.node(parent));
+                        self.rootless.set_parent(now, node, parent);
+                    }
                 }
                 Output::AdjustClock { micros } => {
                     self.clocks[node.index()].adjust(now, micros);

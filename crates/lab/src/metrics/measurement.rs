@@ -188,6 +188,8 @@ impl<'a> Measurement<'a> {
         metrics.charge_mc = mean_of(&|node| Some(node.charge_mc));
         metrics.parent_changes =
             mean_of(&|node| joined(node).then(|| f64::from(node.parent_changes)));
+        let rootless = nodes.iter().map(|node| node.rootless.as_secs_f64());
+        metrics.rootless_node_s = (!nodes.is_empty()).then(|| rootless.sum());
     }
 }
 
