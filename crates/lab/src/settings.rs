@@ -161,6 +161,7 @@ fn node(scenario: &Scenario) -> lowmesh_stack::Config {
                 lowmesh_mac::config::Config::default()
             }
         },
+        orphan_max: scenario.mac.tsch().map_or(default.orphan_max, |tsch| tsch.orphan),
         routes: routes(scenario),
         scheduling: scenario.schedule.clone(),
         lowpan: lowpan(scenario, frame_payload),

@@ -59,6 +59,12 @@ impl LinkTable {
         self.0.iter()
     }
 
+    /// Forgets all neighbours: what was measured before a node lost its network says nothing about the links that it has
+    /// when it is back.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
     /// Something was heard from `peer`.
     pub fn note_heard(&mut self, now: Instant, peer: Eui64, rssi: Dbm) {
         let link = self.entry(now, peer, rssi);

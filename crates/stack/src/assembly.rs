@@ -93,7 +93,7 @@ impl Node {
                 config.scheduling.check()?;
                 let function = make(&config.scheduling, config.children());
                 let streams = (stream(Purpose::Mac), stream(Purpose::Sixtop));
-                Link::Slotted(Box::new(Slotted::new(&config.mac, function, me, is_root, streams)))
+                Link::Slotted(Box::new(Slotted::new(config, function, me, is_root, streams)))
             }
             LinkLayer::Csma(csma) => {
                 csma.check()?;

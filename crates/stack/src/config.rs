@@ -31,6 +31,8 @@ pub struct Config {
     pub link: LinkLayer,
     /// TSCH, where that is the MAC.
     pub mac: lowmesh_mac::config::Config,
+    /// How long a node stays in a network of TSCH without a place in a DODAG.
+    pub orphan_max: Duration,
     /// Who decides about the cells of TSCH.
     pub scheduling: Choice<dyn SchedulingFunction>,
     /// Settings of 6LoWPAN.
@@ -69,6 +71,7 @@ impl Default for Config {
             addressing: Addressing::default(),
             link: LinkLayer::Tsch,
             mac: lowmesh_mac::config::Config::default(),
+            orphan_max: crate::params::ORPHAN_MAX,
             scheduling: Choice::from(&msf::BACKLOG),
             lowpan: lowmesh_lowpan::Config::default(),
             root_reassembly_buffers: None,

@@ -7,7 +7,7 @@ pub use lowmesh_ipv6::params::ECHO_PORT;
 
 /// How long a node stays synchronised without a place in a DODAG before it looks for a network again: no RFC,
 /// ours is 180 s, longer than RPL's local repair takes. Nodes cut off together give each other the time; they
-/// would drift away from the network as one and never hear it again.
+/// would drift away from the network as one and never hear it again. Of TSCH only.
 pub const ORPHAN_MAX: Duration = Duration::from_secs(180);
 
 /// Applications of one node: ours, one for each other node of a large mesh; one more is refused.

@@ -2,6 +2,7 @@
 
 use lowmesh_mac::params;
 use lowmesh_sim::air::params::CCA_ENERGY_DBM;
+use lowmesh_stack::params::ORPHAN_MAX;
 use lowmesh_units::{Channel, Duration};
 
 use super::section::{section, variants};
@@ -54,6 +55,8 @@ section! {
         keepalive: Duration = Duration::from_secs(12), Within(SECOND, HOUR);
         /// Silence of the time source after which a node loses synchronisation.
         desync: Duration = Duration::from_secs(120), Within(SECOND, HOUR);
+        /// Time without a place in a DODAG after which a node leaves the network and scans again.
+        orphan: Duration = ORPHAN_MAX, Within(SECOND, HOUR);
         /// Time that a scanning node stays on a channel.
         scan_period: Duration = SECOND, Within(MS * 100, HOUR);
         /// Number of neighbours whose beacons a joining node waits for, up to 3 minutes, to choose its time source (RFC 9033 s4.3: 2).

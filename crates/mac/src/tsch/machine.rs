@@ -188,7 +188,7 @@ impl Tsch {
         self.look_ahead();
     }
 
-    /// Leaves the network: schedule and queues are empty, and a scan begins.
+    /// Leaves the network: schedule and queues are empty, the neighbours are forgotten, and a scan begins.
     fn desynchronise(&mut self, now: Instant) {
         let shared = &mut self.shared;
         shared.schedule.set_now(shared.asn(now));
@@ -196,6 +196,8 @@ impl Tsch {
         shared.burst = None;
         self.beacons = Beacons::default();
         self.sender.flush_all(shared);
+        // As in Contiki-NG (link_stats_reset in tsch-rpl.c): frames that failed while the clock was off measure no link.
+        shared.links.clear();
         shared.outbox.push(Output::Desynchronised);
         self.membership.scan(now, shared);
     }

@@ -205,6 +205,25 @@ fn silence_of_the_time_source_ends_in_scanning_again() {
 }
 
 #[test]
+fn a_node_that_leaves_the_network_forgets_its_links() {
+    let mut pair = Pair::joined();
+    pair.open[1] = false;
+    pair.send(1, A, 1);
+    pair.run(Duration::from_secs(20));
+    let link = |pair: &Pair| pair.macs[1].links().get(A).copied();
+    let before = link(&pair).expect("beacons were heard");
+    assert!(before.samples > 0);
+    pair.tell(1, Input::Leave);
+    assert_eq!(link(&pair), None);
+    pair.open[1] = true;
+    let mut pair = pair.join();
+    pair.run(Duration::from_secs(10));
+    let after = link(&pair).expect("a beacon was heard");
+    assert_eq!(after.samples, 0);
+    assert!(after.etx < before.etx);
+}
+
+#[test]
 fn keepalives_keep_a_silent_link_in_step() {
     let mut pair = Pair::joined();
     // No more beacons: only what the node asks for itself keeps it.

@@ -8,6 +8,7 @@
 //! | `forms` | does each form of traffic do what it says? |
 //! | `invariants` | what holds in every world, and at rest? |
 //! | `slots` | does the air keep its rules in every slot? |
+//! | `outages` | what happens when a link is silent for a while? |
 //! | `recovery` | do recoverable fragments keep the books under load, and what do windows do? |
 //! | `carrier` | what happens where nodes sense the channel instead of keeping slots? |
 //! | `groups` | who gets packets to a group, and why not? |
@@ -23,6 +24,7 @@ mod indicators;
 mod invariants;
 mod memberships;
 mod modes;
+mod outages;
 mod recovery;
 mod slots;
 mod worlds;

@@ -18,8 +18,8 @@ use lowmesh_sixtop::{Event, SchedulingFunction, Sixtop};
 use lowmesh_units::{Duration, Eui64, Instant, Rng};
 
 use super::event::LinkEvent;
+use crate::config::Config;
 use crate::event::{Network, Output};
-use crate::params::ORPHAN_MAX;
 
 /// TSCH with its scheduling function.
 #[derive(Debug)]
@@ -30,28 +30,31 @@ pub(crate) struct Slotted {
     seen_schedule: u64,
     /// Since when the node is synchronised without a parent.
     orphan_since: Option<Instant>,
+    orphan_max: Duration,
     is_root: bool,
 }
 
 impl Slotted {
     /// A link layer that is off; the streams are those of purposes `Mac` and `Sixtop`.
     pub(crate) fn new(
-        config: &lowmesh_mac::config::Config,
+        config: &Config,
         function: Box<dyn SchedulingFunction>,
         me: Eui64,
         is_root: bool,
         (mac_rng, sixtop_rng): (Rng, Rng),
     ) -> Self {
+        let mac = &config.mac;
         let timing = MacTiming {
-            slot: config.slot,
-            retries_max: config.retries_max,
-            backoff_exponent_max: config.be_max,
+            slot: mac.slot,
+            retries_max: mac.retries_max,
+            backoff_exponent_max: mac.be_max,
         };
         Self {
-            mac: Tsch::new(config.clone(), me, mac_rng),
+            mac: Tsch::new(mac.clone(), me, mac_rng),
             sixtop: Sixtop::new(me, timing, function, sixtop_rng),
             seen_schedule: 0,
             orphan_since: None,
+            orphan_max: config.orphan_max,
             is_root,
         }
     }
@@ -92,7 +95,7 @@ impl Slotted {
 
     /// When a node without a parent gives the network up.
     fn orphan_deadline(&self) -> Option<Instant> {
-        Some(self.orphan_since? + ORPHAN_MAX)
+        Some(self.orphan_since? + self.orphan_max)
     }
 
     /// The next thing that the MAC has to say to the node.
