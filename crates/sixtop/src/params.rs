@@ -44,8 +44,10 @@ pub struct MacTiming {
 /// Longest slotframe, in slots: its length is two octets on the air (IEEE 802.15.4-2015 s7.4.4.3).
 pub const SLOTS_MAX: u16 = u16::MAX;
 
-/// Slots in the slotframe of the minimal schedule: RFC 8180 s4.1 leaves it to the beacons; 101 is 6TiSCH's custom. 1 or more.
-pub const MINIMAL_SLOTFRAME_LENGTH: u16 = 101;
+/// Slots in the slotframe of the minimal schedule: RFC 8180 s4.1 leaves it to the beacons; Contiki-NG
+/// (TSCH_SCHEDULE_DEFAULT_LENGTH): 7. The usual 101 slots of 6TiSCH are for networks whose unicast has cells of its own:
+/// with one cell a second, beacons and RPL alone fill it in a network of 26 nodes. 1 or more.
+pub const MINIMAL_SLOTFRAME_LENGTH: u16 = 7;
 
 /// What MSF and its two variants have in common; they differ in their values only.
 #[derive(Clone, Copy, Debug, PartialEq)]

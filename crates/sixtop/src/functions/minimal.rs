@@ -19,7 +19,7 @@ pub static ROW: Row<dyn SchedulingFunction> = Row {
         1,
         "Length of the slotframe",
     )
-    .source("usual in 6TiSCH: RFC 8180 s4.1 leaves it to the beacons")],
+    .source("Contiki-NG: TSCH_SCHEDULE_DEFAULT_LENGTH; RFC 8180 s4.1 leaves it to the beacons")],
     make: |choice, _| Box::new(Minimal { slotframe_length: choice.whole("slotframe_length") }),
 };
 
