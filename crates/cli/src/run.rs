@@ -242,6 +242,9 @@ fn plain(
         table::write(out, scenario, &report)?;
     }
     out.flush()?;
+    if let (Some(hint), false) = (report.crowded_cell(scenario), args.quiet) {
+        say!("hint: {hint}");
+    }
     let Some(first) = report.failures.first() else { return Ok(()) };
     let seed = first.seed.0;
     let counts = counts(report.failures.len(), report.runs.len(), skipped);

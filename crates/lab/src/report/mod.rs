@@ -1,5 +1,6 @@
 //! The results of a campaign: a summary, JSON, CSV and the folder of results.
 
+mod crowding;
 mod folder;
 mod sweep;
 
