@@ -66,8 +66,20 @@ impl Errors {
         if handle == Handle::NONE {
             return None;
         }
+        let problem = problem(end, &Headers::of_beginning(packet).ok()?)?;
+        self.tell(now, addresses, packet, problem)
+    }
+
+    /// The error to the source of a packet, or of its beginning, if RFC 4443 allows one and the rate does.
+    pub fn tell(
+        &mut self,
+        now: Instant,
+        addresses: &Addresses,
+        packet: &[u8],
+        problem: Problem,
+    ) -> Option<Message> {
         let headers = Headers::of_beginning(packet).ok()?;
-        let (source, problem) = (headers.ip.source, problem(end, &headers)?);
+        let source = headers.ip.source;
         if !may_be_told(packet, &headers) {
             return None;
         }
@@ -134,8 +146,17 @@ fn may_be_told(packet: &[u8], headers: &Headers) -> bool {
     !is_error && from_one && !headers.ip.destination.is_multicast()
 }
 
+/// What an error means that came about a packet of this node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// The packet was made here.
+    Own(Output),
+    /// It carried one of another node, the beginning of which is here.
+    Carried(Problem, Vec<u8>),
+}
+
 /// What an error that came means to this node; `None` for any other message, and for an error about a packet of another.
-pub(crate) fn trouble(addresses: &Addresses, from: Address, message: Icmpv6) -> Option<Output> {
+pub(crate) fn trouble(addresses: &Addresses, from: Address, message: Icmpv6) -> Option<Trouble> {
     let (problem, invoking) = problem_of(message)?;
     let headers = Headers::of_beginning(&invoking).ok()?;
     // Anybody can write an error; one about a packet that this node cannot have sent says nothing.
@@ -143,8 +164,13 @@ pub(crate) fn trouble(addresses: &Addresses, from: Address, message: Icmpv6) -> 
     if source.is_multicast() || !addresses.contains(&source) {
         return None;
     }
+    if let Ok(upper) = headers.upper_layer()
+        && upper.next_header == next_header::IPV6
+    {
+        return Some(Trouble::Carried(problem, invoking.get(upper.offset..)?.to_vec()));
+    }
     let ports = ports(&invoking, &headers);
-    Some(Output::Trouble { from, to: headers.ip.destination, problem, ports })
+    Some(Trouble::Own(Output::Trouble { from, to: headers.ip.destination, problem, ports }))
 }
 
 /// What an error says, with the start of the packet that it is about; `None` for any other message.

@@ -16,7 +16,7 @@ use lowmesh_wire::ipv6::{
     HEADER_OCTETS, Header, NEXT_HEADER_OFFSET, PAYLOAD_LENGTH_OFFSET, next_header,
 };
 
-use crate::params::{COMPRESSION_GAIN, COMPRESSION_GAIN_FRAGMENT};
+use crate::params::{COMPRESSION_GAIN, COMPRESSION_GAIN_FRAGMENT, MTU};
 
 /// The packets that carry a packet's parts, in order.
 #[derive(Clone, Debug)]
@@ -101,9 +101,24 @@ impl Cutter {
         });
         Self { limit, identification }
     }
-    /// The fragments of a packet that was made here; `None` when it fits as it is.
+    /// The fragments of a packet that was made here; `None` when it fits as it is, or when the layer below cuts it.
     pub fn cut<'a>(&mut self, packet: &'a [u8]) -> Option<Result<Fragments<'a>, DropReason>> {
-        let limit = self.limit.filter(|limit| packet.len() > limit.packet)?;
+        self.cut_to(self.limit?, packet)
+    }
+    /// The same of a packet around another one. RFC 2473 s7.1: where the inner packet is not larger than the least MTU, the
+    /// node that puts it into the outer one cuts the outer one.
+    pub fn cut_outer<'a>(&mut self, packet: &'a [u8]) -> Option<Result<Fragments<'a>, DropReason>> {
+        let whole = Limit { packet: MTU as usize, fragment: MTU as usize };
+        self.cut_to(self.limit.unwrap_or(whole), packet)
+    }
+    fn cut_to<'a>(
+        &mut self,
+        limit: Limit,
+        packet: &'a [u8],
+    ) -> Option<Result<Fragments<'a>, DropReason>> {
+        if packet.len() <= limit.packet {
+            return None;
+        }
         // RFC 8200 s4.5: an identification other than that of any packet sent recently between the two.
         let identification = self.identification;
         self.identification = identification.wrapping_add(1);

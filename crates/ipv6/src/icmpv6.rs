@@ -1,5 +1,7 @@
 //! What a node answers to the ICMPv6 messages that come: echoes (RFC 4443 s4), solicitations (RFC 4861, RFC 6775).
 
+use alloc::vec::Vec;
+
 use lowmesh_machine::DropReason;
 use lowmesh_shares::{Rate, SharedRate};
 use lowmesh_units::{Eui64, Instant, Rng, ShortAddr};
@@ -10,8 +12,8 @@ use lowmesh_wire::neighbour::{Registration, Solicitation};
 use lowmesh_wire::router::RouterSolicitation;
 
 use crate::advertisement::Advertisements;
-use crate::error::{self, Message};
-use crate::event::Output;
+use crate::error::{self, Message, Trouble};
+use crate::event::{Output, Problem};
 use crate::forward::Forwarder;
 use crate::neighbour::{self, Answer};
 use crate::params::{
@@ -27,6 +29,8 @@ pub(crate) enum Reply {
     None,
     /// Somebody is to hear of it.
     Tell(Output),
+    /// The source of the packet in a packet of this node is to hear of an error that met its outer packet.
+    Relayed(Problem, Vec<u8>),
     /// A message goes back, over routers where there are some.
     Routed(Message),
     /// A message goes back that no router forwards: to this node, or else to the one that its destination names.
@@ -102,10 +106,11 @@ impl Responder {
             Icmpv6::RouterSolicitation(message) => {
                 self.advertise(now, &forwarder.addresses, header, &message)
             }
-            error => {
-                let trouble = error::trouble(&forwarder.addresses, from, error);
-                Ok(trouble.map_or(Reply::None, Reply::Tell))
-            }
+            error => Ok(match error::trouble(&forwarder.addresses, from, error) {
+                None => Reply::None,
+                Some(Trouble::Own(output)) => Reply::Tell(output),
+                Some(Trouble::Carried(problem, inner)) => Reply::Relayed(problem, inner),
+            }),
         }
     }
 

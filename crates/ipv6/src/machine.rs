@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 use lowmesh_machine::{DropReason, Handle, Layer, Machine, Outbox, Rejected};
 use lowmesh_units::{Eui64, Instant, NodeId, Rng};
 use lowmesh_wire::icmpv6::Icmpv6;
-use lowmesh_wire::ipv6::{Address, Header};
+use lowmesh_wire::ipv6::{Address, HOP_LIMIT_OFFSET, Header};
 use lowmesh_wire::lowpan::Contexts;
 use lowmesh_wire::rpl::HopByHopOption;
 
@@ -28,10 +28,9 @@ use crate::forward::{Decision, Forwarder, may_be_on_link};
 use crate::fragment::Cutter;
 use crate::icmpv6::Responder;
 use crate::name::Names;
-use crate::packet;
 use crate::params::{ECHO_PORT, MTU};
 use crate::reassemble::{self, Reassembly};
-use crate::receive::{self, Receiver, Rest};
+use crate::receive::{self, Inner, Receiver, Rest};
 use crate::routing::{ForwardContext, Routing, Verdict};
 use crate::send::{EventContext, Sender};
 use crate::udp::Ports;
@@ -56,6 +55,17 @@ pub struct Config {
     pub uplink: bool,
     /// The contexts of header compression, which a Router Advertisement tells.
     pub contexts: Contexts,
+}
+
+/// Where a packet goes from here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// It is for this node.
+    Here,
+    /// To this neighbour.
+    Via(Eui64),
+    /// Into a packet of this node, which has the route. Nothing in it is edited yet.
+    Enclosed,
 }
 
 /// The IPv6 layer of one node.
@@ -192,10 +202,18 @@ impl Ipv6 {
         }
         let way = headers.and_then(|headers| self.route(now, routing, from, &mut bytes, headers));
         match way {
-            Ok((None, headers)) => self.deliver(now, routing, bytes, &headers, handle, Some(from)),
-            Ok((next_hop, _)) => self.outbox.push(Output::Send { bytes, next_hop, handle }),
+            Ok((Way::Here, headers)) => {
+                self.deliver(now, routing, bytes, &headers, handle, Some(from));
+            }
+            Ok((Way::Via(next_hop), _)) => {
+                self.outbox.push(Output::Send { bytes, next_hop: Some(next_hop), handle });
+            }
+            Ok((Way::Enclosed, _)) => {
+                uplink::spend_hop(&mut bytes);
+                self.enclose(now, routing, bytes, handle);
+            }
             Err(DropReason::NoRoute) if handle != Handle::NONE && self.leaves(&bytes) => {
-                self.outbox.push(uplink::leave(bytes, handle));
+                self.leave_mesh(now, routing, &bytes, handle);
             }
             Err(reason) => self.end(now, routing, &bytes, handle, reason),
         }
@@ -252,8 +270,9 @@ impl Ipv6 {
         let way =
             headers.and_then(|headers| self.route(now, routing, from, &mut beginning, headers));
         let route = match way {
-            Ok((None, _)) => Route::Here,
-            Ok((Some(next_hop), _)) => Route::Via(next_hop),
+            Ok((Way::Via(next_hop), _)) => Route::Via(next_hop),
+            // RFC 2473 s7: an outer packet is around a whole packet.
+            Ok((Way::Here | Way::Enclosed, _)) => Route::Here,
             // It is put together here, and leaves as a whole.
             Err(DropReason::NoRoute) if self.leaves(&beginning) => Route::Here,
             Err(reason) => {
@@ -285,29 +304,87 @@ impl Ipv6 {
             Handle::NONE => sender.name(&mut context, Class::Request),
             known => known,
         };
-        // What another network wrote for its own routers says nothing here.
-        packet::remove_rpl_option(&mut bytes);
         let entered = Headers::of_packet(&bytes).and_then(|mut headers| {
-            match context.forwarder.decide(&mut bytes, &mut headers) {
-                Decision::Deliver => return Ok((None, headers)),
-                Decision::Forward { .. } => {}
-                // RPL knows more routes than the table has. The hop is not paid for yet.
-                Decision::Drop(DropReason::NoRoute) => uplink::spend_hop(&mut bytes),
-                Decision::Drop(reason) => return Err(reason),
-            }
-            Ok((Some(context.enter(&mut bytes)?), headers))
+            uplink::check(&bytes, &headers)?;
+            let here = self.arrives(&mut bytes, &mut headers)?;
+            Ok(here.then_some(headers))
         });
         match entered {
-            Ok((None, headers)) => self.deliver(now, routing, bytes, &headers, handle, None),
-            Ok(_) if bytes.len() > MTU as usize => {
-                self.end(now, routing, &bytes, handle, DropReason::TooLarge);
-            }
-            Ok((next_hop, _)) => self.outbox.push(Output::Send { bytes, next_hop, handle }),
+            Ok(Some(headers)) => self.deliver(now, routing, bytes, &headers, handle, None),
+            Ok(None) => self.enclose(now, routing, bytes, handle),
             Err(reason) => self.end(now, routing, &bytes, handle, reason),
         }
     }
 
-    /// The neighbour that a packet goes to, or none if it is for this node; `bytes` may be its beginning.
+    /// True for a packet to this node; any other one pays for its hop here, and may go on.
+    fn arrives(&self, bytes: &mut [u8], headers: &mut Headers) -> Result<bool, DropReason> {
+        match self.forwarder.decide(bytes, headers) {
+            Decision::Deliver => return Ok(true),
+            Decision::Forward { .. } => {}
+            // RPL knows more routes than the table has. The hop is not paid for yet.
+            Decision::Drop(DropReason::NoRoute) => uplink::spend_hop(bytes),
+            Decision::Drop(reason) => return Err(reason),
+        }
+        Ok(false)
+    }
+
+    /// Sends a packet of another node, which has paid for its hop here, into the mesh: in a packet of this node where it
+    /// needs RPL's option or a route.
+    fn enclose(&mut self, now: Instant, routing: &mut dyn Routing, bytes: Vec<u8>, handle: Handle) {
+        if bytes.len() > MTU as usize {
+            return self.end(now, routing, &bytes, handle, DropReason::TooLarge);
+        }
+        let (sender, mut context) = self.sending(now, routing);
+        match context.enclose(&bytes, sender.hop_limit) {
+            Ok((Some(outer), next_hop)) => {
+                sender.cut_and_send_outer(&mut context, outer, next_hop, handle);
+            }
+            Ok((None, next_hop)) => {
+                self.outbox.push(Output::Send { bytes, next_hop: Some(next_hop), handle });
+            }
+            Err(reason) => self.end(now, routing, &bytes, handle, reason),
+        }
+    }
+
+    /// A packet of another node leaves the mesh.
+    fn leave_mesh(
+        &mut self,
+        now: Instant,
+        routing: &mut dyn Routing,
+        bytes: &[u8],
+        handle: Handle,
+    ) {
+        match uplink::leave(bytes, handle) {
+            Ok(output) => self.outbox.push(output),
+            Err(reason) => self.end(now, routing, bytes, handle, reason),
+        }
+    }
+
+    /// A packet came in another one that ended here.
+    fn on_inner(&mut self, now: Instant, routing: &mut dyn Routing, inner: Inner) {
+        let Inner { mut packet, handle } = inner;
+        let is_root = self.sending(now, routing).1.is_root();
+        let arrived = Headers::of_packet(&packet).and_then(|mut headers| {
+            if headers.ip.destination.is_multicast() {
+                return Err(DropReason::NotForUs);
+            }
+            uplink::check(&packet, &headers)?;
+            Ok(self.arrives(&mut packet, &mut headers)?.then_some(headers))
+        });
+        match arrived {
+            // A packet in this one is a stranger's: it does not come out.
+            Ok(Some(headers)) => self.deliver(now, routing, packet, &headers, handle, None),
+            Ok(None) if is_root && self.leaves(&packet) => {
+                self.outbox.push(Output::Uplink { packet, handle });
+            }
+            Ok(None) if is_root => self.enclose(now, routing, packet, handle),
+            // RFC 6550 s11.2.2.3: what came down does not go up again.
+            Ok(None) => self.end(now, routing, &packet, handle, DropReason::NoRoute),
+            Err(reason) => self.end(now, routing, &packet, handle, reason),
+        }
+    }
+
+    /// The way of a packet from here; `bytes` may be its beginning.
     fn route(
         &mut self,
         now: Instant,
@@ -315,13 +392,14 @@ impl Ipv6 {
         from: Eui64,
         bytes: &mut [u8],
         mut headers: Headers,
-    ) -> Result<(Option<Eui64>, Headers), DropReason> {
+    ) -> Result<(Way, Headers), DropReason> {
         if headers.ip.destination.is_routed_group() {
             // A multicast engine takes whole packets only.
-            return Ok((None, headers));
+            return Ok((Way::Here, headers));
         }
+        let hop_limit = headers.ip.hop_limit;
         let route = match self.forwarder.decide(bytes, &mut headers) {
-            Decision::Deliver => return Ok((None, headers)),
+            Decision::Deliver => return Ok((Way::Here, headers)),
             Decision::Forward { next_hop } => Some(next_hop),
             // The routing protocol knows more about routes than the table does.
             Decision::Drop(DropReason::NoRoute) => None,
@@ -339,6 +417,13 @@ impl Ipv6 {
         };
         // RFC 6550 s11.2: a forwarded packet is checked against the rank of the node that sent it.
         match routing.forward(now, &context) {
+            // RFC 6550 s9.7, RFC 6554 s4.1: the root puts a packet that needs a route into one of its own.
+            Verdict::Forward { .. }
+                if !context.source_routed && needs_route(routing, &destination) =>
+            {
+                bytes[HOP_LIMIT_OFFSET] = hop_limit;
+                Ok((Way::Enclosed, headers))
+            }
             Verdict::Forward { next_hop, option } => {
                 if let (Some(place), Some(option)) = (place, option) {
                     renew(&mut bytes[place], option);
@@ -347,7 +432,7 @@ impl Ipv6 {
                     // The table named no next hop, so the forwarder took no hop off.
                     uplink::spend_hop(bytes);
                 }
-                Ok((Some(next_hop), headers))
+                Ok((Way::Via(next_hop), headers))
             }
             Verdict::Drop(reason) => Err(reason),
         }
@@ -371,7 +456,9 @@ impl Ipv6 {
         from: Option<Eui64>,
     ) {
         let (receiver, mut rest) = self.receiving(now, routing);
-        receiver.deliver(&mut rest, packet, headers, handle, from);
+        if let Some(inner) = receiver.deliver(&mut rest, packet, headers, handle, from) {
+            self.on_inner(now, routing, inner);
+        }
     }
 
     fn end(
@@ -397,6 +484,11 @@ impl Ipv6 {
         let (sender, mut context) = self.sending(now, routing);
         sender.message(&mut context, &Message { source, destination, body });
     }
+}
+
+/// True at the root of a non-storing network for a packet that goes further than to a child.
+fn needs_route(routing: &dyn Routing, destination: &Address) -> bool {
+    routing.source_route(destination).is_some_and(|hops| hops.len() > 1)
 }
 
 /// Writes RPL's option in the place of the one that was there, if it has the same length.

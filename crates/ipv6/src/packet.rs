@@ -9,6 +9,7 @@ use lowmesh_wire::ipv6::{
 use lowmesh_wire::udp::Datagram;
 
 use crate::Headers;
+use crate::params::RPL_OPTION;
 
 /// Who talks to whom over UDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,11 +103,12 @@ fn build(
 
 /// Takes the hop-by-hop header with RPL's option out of a packet; one that holds more than that and padding stays.
 ///
-/// A packet loses it where it leaves the network of that RPL instance, as the root of Contiki-NG does it (RPL Lite,
-/// `rpl_ext_header_remove`). RFC 9008 leaves an option of type 0x23 in, but ours is of the type that others may not skip.
+/// Only an option of type 0x63, which hosts elsewhere may not skip, and only where a packet leaves the mesh. A node that
+/// obeys RFC 6553 s5 or RFC 9008 sends no such packet, but one of Contiki-NG does, and its root takes the option out as well
+/// (RPL Lite, `rpl_ext_header_remove`). RFC 9008 s7.2.1: an option of type 0x23 leaves with its packet.
 pub fn remove_rpl_option(packet: &mut Vec<u8>) {
     let found = Headers::of_beginning(packet).ok().and_then(|headers| headers.rpl_option());
-    let Some(option) = found else { return };
+    let Some(option) = found.filter(|option| packet[option.start] == RPL_OPTION) else { return };
     let Some(Ok(first)) = Extensions::new(packet).ok().and_then(|mut chain| chain.next()) else {
         return;
     };
@@ -147,7 +149,7 @@ fn renew_length(packet: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::params::RPL_OPTION;
+    use crate::params::RPL_OPTION_RFC9008;
     use lowmesh_wire::ipv6::upper_layer;
 
     const FROM: Address = Address([0xfd; 16]);
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn rpls_option_is_taken_out_and_put_in_again_and_other_options_stay() {
+    fn an_option_that_others_may_not_skip_is_taken_out_and_put_in_again_and_others_stay() {
         let option = [RPL_OPTION, 4, 0, 0, 1, 0];
         let with = udp_packet(&option);
         let mut packet = with.clone();
@@ -191,6 +193,10 @@ mod tests {
         remove_rpl_option(&mut packet);
         insert_options(&mut packet, |out| out.extend_from_slice(&option));
         assert_eq!(packet, other);
+        let skippable = udp_packet(&[RPL_OPTION_RFC9008, 4, 0, 0, 1, 0]);
+        let mut packet = skippable.clone();
+        remove_rpl_option(&mut packet);
+        assert_eq!(packet, skippable, "others skip it");
     }
 
     fn udp_packet(options: &[u8]) -> Vec<u8> {

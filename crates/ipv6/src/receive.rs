@@ -19,6 +19,7 @@ use crate::params::{ECHO_PORT, EXPERIMENTS};
 use crate::reassemble::{Outcome, Reassembly};
 use crate::routing::Routing;
 use crate::send::{EventContext, Sender};
+use crate::tunnel;
 use crate::udp::{self, Ports};
 
 /// Where and why a packet ends.
@@ -59,6 +60,13 @@ fn note(outbox: &mut Outbox<Output>, handle: Handle, packet: Packet) {
     }
 }
 
+/// A packet that came in another one, with its name.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub packet: Vec<u8>,
+    pub handle: Handle,
+}
+
 /// Takes the packets that are for this node.
 #[derive(Debug)]
 pub(crate) struct Receiver {
@@ -71,7 +79,8 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Takes a packet that is for this node, or a fragment of one; `from` is the neighbour that sent it, if one did.
+    /// Takes a packet that is for this node, or a fragment of one; `from` is the neighbour that sent it, if one did. Gives
+    /// the packet in it back if it comes out here.
     pub fn deliver(
         &mut self,
         rest: &mut Rest<'_>,
@@ -79,9 +88,11 @@ impl Receiver {
         headers: &Headers,
         handle: Handle,
         from: Option<Eui64>,
-    ) {
+    ) -> Option<Inner> {
         match self.reassembly.accept(rest.now, packet, handle) {
-            Outcome::Whole(packet) => self.deliver_whole(rest, packet, headers, handle, from),
+            Outcome::Whole(packet) => {
+                return self.open_or_deliver(rest, packet, headers, handle, from);
+            }
             Outcome::Begun { displaced } => {
                 if let Some(displaced) = displaced {
                     rest.refuse(displaced, (Layer::Ipv6, DropReason::BufferFull));
@@ -94,7 +105,9 @@ impl Receiver {
                 }
                 let handle = kept.unwrap_or(handle);
                 match Headers::of_packet(&packet) {
-                    Ok(headers) => self.deliver_whole(rest, packet, &headers, handle, from),
+                    Ok(headers) => {
+                        return self.open_or_deliver(rest, packet, &headers, handle, from);
+                    }
                     Err(reason) => rest.refuse(handle, (Layer::Ipv6, reason)),
                 }
             }
@@ -103,6 +116,30 @@ impl Receiver {
                 if let Some(kept) = kept {
                     rest.refuse(kept, (Layer::Ipv6, reason));
                 }
+            }
+        }
+        None
+    }
+
+    fn open_or_deliver(
+        &mut self,
+        rest: &mut Rest<'_>,
+        packet: Vec<u8>,
+        headers: &Headers,
+        handle: Handle,
+        from: Option<Eui64>,
+    ) -> Option<Inner> {
+        let inner = headers.upper_layer().ok();
+        let inner = inner.filter(|upper| upper.next_header == next_header::IPV6);
+        let Some(inner) = inner.filter(|_| opens(rest, headers, handle, from)) else {
+            self.deliver_whole(rest, packet, headers, handle, from);
+            return None;
+        };
+        match tunnel::open(packet, inner.offset) {
+            Ok(packet) => Some(Inner { packet, handle }),
+            Err(reason) => {
+                rest.refuse(handle, (Layer::Ipv6, reason));
+                None
             }
         }
     }
@@ -216,6 +253,20 @@ impl Receiver {
                 }
                 rest.outbox.push(output);
             }
+            Reply::Relayed(problem, inner) => {
+                // Only a node of the mesh knows what became of a packet of the root.
+                let knows = rest.forwarder.addresses.has_prefix_of(&headers.ip.source);
+                let is_from_mesh = from.is_some() && knows;
+                let addresses = &rest.forwarder.addresses;
+                self.errors.counters.received.note(problem);
+                let told = tunnel::relayed(problem).filter(|_| is_from_mesh);
+                let error =
+                    told.and_then(|told| self.errors.tell(rest.now, addresses, &inner, told));
+                if let Some(error) = error {
+                    let (sender, mut context) = rest.sending();
+                    sender.message(&mut context, &error);
+                }
+            }
             Reply::Routed(message) => {
                 let (sender, mut context) = rest.sending();
                 sender.message(&mut context, &message);
@@ -257,6 +308,23 @@ impl Receiver {
     pub fn next_deadline(&self) -> Option<Instant> {
         earliest(self.reassembly.next_deadline(), self.responder.waiting.next_deadline())
     }
+}
+
+/// Whether the packet in a packet to this node comes out here; otherwise its next header is not known here.
+///
+/// A router puts packets of the root alone into the place of their outer packets, and the root those of nodes of its mesh.
+/// RFC 2473 s9: anybody else could let a router forward what its neighbours filter, or give it a source of his own choice.
+/// What comes over the uplink, or in a packet that has come out already, has no neighbour that sent it.
+fn opens(rest: &Rest<'_>, headers: &Headers, handle: Handle, from: Option<Eui64>) -> bool {
+    let Some(root) = rest.routing.root() else { return false };
+    let (source, addresses) = (headers.ip.source, &rest.forwarder.addresses);
+    let is_known =
+        if addresses.contains(&root) { addresses.has_prefix_of(&source) } else { source == root };
+    is_known
+        && from.is_some()
+        && handle != Handle::NONE
+        && !headers.ip.destination.is_multicast()
+        && headers.unknown_option().is_none()
 }
 
 /// Who has taken an ICMPv6 message.

@@ -11,12 +11,13 @@ use lowmesh_wire::rpl::HopByHopOption;
 use crate::error::Message;
 use crate::event::{Class, Output, Packet};
 use crate::forward::Forwarder;
-use crate::fragment::Cutter;
+use crate::fragment::{Cutter, Fragments};
 use crate::name::Names;
 use crate::packet::{self, Flow};
 use crate::params::HOP_LIMIT_ON_LINK;
 use crate::routing::{ForwardContext, Routing, Verdict};
 use crate::source_route;
+use crate::tunnel::Tunnel;
 use crate::uplink::Uplink;
 
 /// What sending takes from the rest of the layer.
@@ -65,6 +66,44 @@ impl EventContext<'_> {
         } else {
             Err(DropReason::NoRoute)
         }
+    }
+
+    /// True at the root of the network that packets of RPL belong to.
+    pub fn is_root(&self) -> bool {
+        self.routing.root().is_some_and(|root| self.forwarder.addresses.contains(&root))
+    }
+
+    /// The first hop into the mesh of a packet that another node made, and the packet in one of this root if it needs RPL's
+    /// option: RFC 9008 s7.2.2 and s8.2.2 (from elsewhere), s8.3.1 (between two nodes). It has paid for its hop here.
+    pub fn enclose(
+        &mut self,
+        packet: &[u8],
+        hop_limit: u8,
+    ) -> Result<(Option<Vec<u8>>, Eui64), DropReason> {
+        let destination = Header::parse(packet).map_err(|_| DropReason::Malformed)?.destination;
+        let (next_hop, option) = self.next_hop_to(destination)?;
+        let (Some(source), Some(option)) = (self.routing.root(), option) else {
+            return Ok((None, next_hop));
+        };
+        let tunnel = Tunnel { source, destination, hop_limit, option };
+        let outer = match self.routing.source_route(&destination) {
+            Some(hops) => tunnel.wrap_routed(packet, &hops).ok_or(DropReason::NoRoute)?,
+            None => tunnel.wrap(packet),
+        };
+        Ok((Some(outer), next_hop))
+    }
+
+    /// The root, for a packet that would leave the mesh with an option that others may not skip: it takes the option out
+    /// again by taking the packet out of another one. RFC 6553 s5, RFC 9008 s4.2.
+    fn root_that_removes(
+        &self,
+        destination: &Address,
+        option: Option<HopByHopOption>,
+    ) -> Option<(Address, HopByHopOption)> {
+        let option = option.filter(|option| !option.skippable)?;
+        let addresses = &self.forwarder.addresses;
+        let is_outside = !addresses.has_prefix_of(destination) && !self.is_root();
+        self.routing.root().filter(|_| is_outside).map(|root| (root, option))
     }
 
     pub fn drop(&mut self, handle: Handle, layer: Layer, reason: DropReason) {
@@ -226,6 +265,13 @@ impl Sender {
     ) {
         match context.next_hop_to(destination) {
             Ok((next_hop, option)) => {
+                if let Some((root, option)) = context.root_that_removes(&destination, option) {
+                    let source = context.forwarder.addresses.source_for(&root);
+                    let hop_limit = self.hop_limit;
+                    let tunnel = Tunnel { source, destination: root, hop_limit, option };
+                    let outer = tunnel.wrap(&make(None));
+                    return self.cut_and_send_outer(context, outer, next_hop, handle);
+                }
                 let mut packet = make(option);
                 if context.add_source_route(&mut packet, &destination) {
                     self.cut_and_send(context, packet, Some(next_hop), handle);
@@ -253,6 +299,21 @@ impl Sender {
         self.cut(context, packet, handle, |bytes| Output::Send { bytes, next_hop, handle });
     }
 
+    /// Sends a packet around another one, cut to what fits.
+    pub fn cut_and_send_outer(
+        &mut self,
+        context: &mut EventContext<'_>,
+        outer: Vec<u8>,
+        next_hop: Eui64,
+        handle: Handle,
+    ) {
+        let output = |bytes| Output::Send { bytes, next_hop: Some(next_hop), handle };
+        match self.cutter.cut_outer(&outer) {
+            None => context.outbox.push(output(outer)),
+            Some(cut) => give(context, cut, handle, output),
+        }
+    }
+
     /// Makes an output of a packet, or of each of its fragments.
     fn cut(
         &mut self,
@@ -263,19 +324,30 @@ impl Sender {
     ) {
         match self.cutter.cut(&packet) {
             None => context.outbox.push(output(packet)),
-            Some(Ok(fragments)) => {
-                for (index, bytes) in fragments.enumerate() {
-                    if index > 0 {
-                        context.note(Packet::Accepted(handle));
-                    }
-                    context.outbox.push(output(bytes));
-                }
-            }
-            Some(Err(reason)) => context.drop(handle, Layer::Ipv6, reason),
+            Some(cut) => give(context, cut, handle, output),
         }
     }
 }
 
+/// Makes an output of each fragment.
+fn give(
+    context: &mut EventContext<'_>,
+    cut: Result<Fragments<'_>, DropReason>,
+    handle: Handle,
+    output: impl Fn(Vec<u8>) -> Output,
+) {
+    match cut {
+        Ok(fragments) => {
+            for (index, bytes) in fragments.enumerate() {
+                if index > 0 {
+                    context.note(Packet::Accepted(handle));
+                }
+                context.outbox.push(output(bytes));
+            }
+        }
+        Err(reason) => context.drop(handle, Layer::Ipv6, reason),
+    }
+}
 fn emit(option: Option<HopByHopOption>, out: &mut Vec<u8>) {
     if let Some(option) = option {
         option.emit(out);

@@ -42,6 +42,8 @@ pub struct Config {
     pub mode: Mode,
     /// RPLInstanceID, 0 to 127.
     pub instance: u8,
+    /// Root: the RPL option in packets has the type 0x23 (RFC 9008 s4.1.3), else 0x63.
+    pub rpi_0x23: bool,
     /// Objective function.
     pub objective: Choice<dyn ObjectiveFunction>,
     /// Root: Imin is 2 to this power, in milliseconds.
@@ -111,6 +113,7 @@ impl Config {
             role: Role::Router,
             mode: Mode::Storing,
             instance: params::INSTANCE,
+            rpi_0x23: params::RPI_0X23,
             objective: Choice::from(&MRHOF),
             interval_min: params::DIO_INTERVAL_MIN,
             interval_doublings: params::DIO_INTERVAL_DOUBLINGS,
@@ -192,6 +195,7 @@ impl Config {
     /// What the root says in its DIOs.
     pub(crate) fn dodag_configuration(&self) -> DodagConfiguration {
         DodagConfiguration {
+            flags: if self.rpi_0x23 { DodagConfiguration::RPI_0X23 } else { 0 },
             authentication: false,
             path_control_size: 0,
             interval_doublings: self.interval_doublings,

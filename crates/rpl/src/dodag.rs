@@ -125,6 +125,11 @@ impl Dodag {
         rank.0 / self.configuration.min_hop_rank_increase
     }
 
+    /// True when the root wants RPL options of the type 0x23 (RFC 9008 s4.1.3).
+    pub(crate) const fn has_rpi_0x23(&self) -> bool {
+        self.configuration.flags & DodagConfiguration::RPI_0X23 != 0
+    }
+
     /// True when RFC 6550 s8.2.2.4 allows this node to take `rank` in this version.
     pub(crate) fn allows(&self, rank: Rank) -> bool {
         let increase = self.configuration.max_rank_increase;

@@ -79,7 +79,9 @@ impl Rpl {
             return Verdict::Drop(DropReason::NotJoined);
         };
         let own_rank = dodag.dag_rank(dodag.rank);
+        // RFC 9008 s4.1.3: the flag tells the type of a new option; a forwarder never changes the type.
         let mut option = context.option.unwrap_or(HopByHopOption {
+            skippable: dodag.has_rpi_0x23(),
             down: false,
             rank_error: false,
             forwarding_error: false,

@@ -254,6 +254,13 @@ impl lowmesh_ipv6::Routing for Routing {
         let hops = rpl.source_route(&destination.0)?;
         Some(hops.into_iter().map(Address).collect())
     }
+
+    fn root(&self) -> Option<Address> {
+        match self {
+            Self::Rpl(rpl) => rpl.dodag_id().map(Address),
+            Self::Static(_) => None,
+        }
+    }
 }
 
 #[cfg(test)]

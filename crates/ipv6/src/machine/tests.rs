@@ -14,6 +14,7 @@ mod border;
 mod neighbours;
 mod options;
 mod own_packets;
+mod tunnels;
 
 const NOW: Instant = Instant::from_secs(100);
 const PORT: u16 = 5683;
@@ -35,6 +36,7 @@ fn far() -> Address {
 }
 
 const OPTION: HopByHopOption = HopByHopOption {
+    skippable: false,
     down: false,
     rank_error: false,
     forwarding_error: false,
@@ -47,6 +49,7 @@ const OPTION: HopByHopOption = HopByHopOption {
 struct Script {
     verdict: Option<Verdict>,
     source_route: Option<Vec<Address>>,
+    root: Option<Address>,
     asked: Vec<ForwardContext>,
 }
 
@@ -59,6 +62,9 @@ impl Routing for Script {
     }
     fn source_route(&self, _: &Address) -> Option<Vec<Address>> {
         self.source_route.clone()
+    }
+    fn root(&self) -> Option<Address> {
+        self.root
     }
 }
 

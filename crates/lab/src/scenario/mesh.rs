@@ -119,5 +119,7 @@ section! {
         probe_period: Duration = Duration::from_secs(90), Within(Duration::ZERO, HOUR);
         /// Message that probes a link: a DIS, whose answer contains the neighbour's rank, or a DIO (Contiki-NG: dio).
         probe: Probe = Probe::Dis, Any;
+        /// Whether the RPL option in data packets has the type 0x23, as the root announces (RFC 9008 s4.1.3; Contiki-NG: 0x63).
+        rpi_0x23: bool = true, Any;
     }
 }

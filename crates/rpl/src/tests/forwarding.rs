@@ -5,7 +5,7 @@ use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::rpl::{HopByHopOption, Message};
 
 use super::network::{Network, global, link_local};
-use crate::{Destination, Direction, ForwardContext, Output, Rpl, Verdict};
+use crate::{Config, Destination, Direction, ForwardContext, Output, Rpl, Verdict};
 
 fn network() -> Network {
     let links = [(0, 1, 1.0), (1, 2, 1.0), (2, 3, 1.0)];
@@ -22,6 +22,7 @@ fn check(node: &mut Rpl, context: &ForwardContext) -> Verdict {
 /// A packet to the root that node 2 gets from its neighbour `from`, whose DAGRank was `sender_rank`.
 fn upward(from: usize, sender_rank: u16) -> ForwardContext {
     let option = HopByHopOption {
+        skippable: false,
         down: false,
         rank_error: false,
         forwarding_error: false,
@@ -42,6 +43,35 @@ fn a_packet_carries_direction_and_rank_from_hop_to_hop() {
     };
     assert_eq!((next.address, next.direction), (link_local(2), Direction::Up));
     assert_eq!((option.down, option.sender_rank), (false, 4));
+}
+
+#[test]
+fn the_root_decides_about_the_type_of_new_options_and_a_forwarder_keeps_that_of_others() {
+    for rpi_0x23 in [true, false] {
+        // The nodes know it from the root, whatever they would announce themselves.
+        let change = |config: Config| {
+            let is_root = config.is_root();
+            Config { rpi_0x23: rpi_0x23 == is_root, ..config }
+        };
+        let links = [(0, 1, 1.0), (1, 2, 1.0), (2, 3, 1.0)];
+        let mut network = Network::with(4, &links, 1, change);
+        network.run(Duration::from_secs(120));
+        let start =
+            ForwardContext { from: None, target: global(0), source_routed: false, option: None };
+        for node in [0, 3] {
+            let target = global(3 - node);
+            let verdict = check(&mut network.nodes[node], &ForwardContext { target, ..start });
+            let Verdict::Forward { option, .. } = verdict else { panic!("node {node}") };
+            assert_eq!(option.skippable, rpi_0x23, "node {node}");
+        }
+        for skippable in [true, false] {
+            let mut context = upward(3, 4);
+            context.option = context.option.map(|option| HopByHopOption { skippable, ..option });
+            let verdict = check(&mut network.nodes[2], &context);
+            let Verdict::Forward { option, .. } = verdict else { panic!("a way up") };
+            assert_eq!(option.skippable, skippable);
+        }
+    }
 }
 
 #[test]

@@ -44,6 +44,23 @@ fn a_dio_that_cannot_be_followed_is_ignored() {
 }
 
 #[test]
+fn a_node_passes_on_flags_of_the_configuration_that_it_does_not_know() {
+    let mut script = Script::of(Config::router(link_local(1)));
+    let mut news = dio(128);
+    let RplOption::DodagConfiguration(configuration) = &mut news.options[0] else {
+        panic!("it comes first")
+    };
+    configuration.flags = 0b1110;
+    let option = RplOption::DodagConfiguration(*configuration);
+    script.hear(0, &Message::Dio(news));
+    let (from, message) = (link_local(5), &Message::Dis(Dis::default()));
+    let answer = script.give(Input::Message { from, multicast: false, message });
+    let [(_, Message::Dio(answer))] = sent(&answer)[..] else { panic!("{answer:?}") };
+    // RFC 6550 s6.7.6: nodes other than the root pass the option on as it is.
+    assert!(answer.options.contains(&option), "{answer:?}");
+}
+
+#[test]
 fn a_dio_without_configuration_is_answered_by_a_unicast_dis() {
     let mut script = Script::of(Config::router(link_local(1)));
     let bare = Dio { options: Vec::new(), ..dio(128) };

@@ -1,6 +1,7 @@
 //! Packets over several hops, whole and in fragments, up and down, in both modes of RPL.
 
 use lowmesh_ipv6::Event;
+use lowmesh_lowpan::FragmentMode;
 use lowmesh_rpl::Mode;
 use lowmesh_units::Duration;
 use lowmesh_wire::icmpv6::{Echo, Icmpv6};
@@ -61,6 +62,49 @@ fn in_storing_mode_a_node_reaches_another_without_the_root() {
     assert!(mesh.arrived(Class::Request, 3, 1) >= 1);
     // RFC 6550 s9.8: the common ancestor, node 1, turns it; the root has nothing to forward.
     assert!(mesh.nodes[0].counters().frames_acked <= before + 2, "control alone");
+}
+
+#[test]
+fn one_node_reaches_another_over_one_to_six_hops_in_both_modes() {
+    for mode in MODES {
+        let mut mesh = Mesh::formed(&quick(mode), 8, 1.0);
+        for other in 2..8 {
+            for (from, to) in [(1, other), (other, 1)] {
+                // In one frame, and in fragments.
+                for octets in [8, 300] {
+                    let payload: Vec<u8> = (0..octets).map(|n| (n * 3) as u8).collect();
+                    let handle = mesh.post(from, to, payload.clone());
+                    let span = Duration::from_secs(120);
+                    mesh.run_until(span, |mesh| mesh.ending(handle).is_some());
+                    let case = format!("{mode:?}, {from} to {to}, {octets} octets");
+                    assert_eq!(mesh.ending(handle), Some(Ok(())), "{case}");
+                    let (at, request) = mesh.requests.last().expect("a request came");
+                    assert_eq!((*at, &request.payload), (to, &payload), "{case}");
+                    mesh.check_book();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn fragments_of_three_methods_reach_another_node_through_the_root() {
+    // Mode E2E: see docs/conformance/rfc9008.md.
+    for mode in [FragmentMode::HopWise, FragmentMode::Forwarded, FragmentMode::Recovered] {
+        let mut config = quick(Mode::NonStoring);
+        config.lowpan.mode = mode;
+        let mut mesh = Mesh::formed(&config, 5, 1.0);
+        for (from, to) in [(2, 4), (4, 2), (4, 1)] {
+            let payload: Vec<u8> = (0..300_u16).map(|n| (n * 5) as u8).collect();
+            let handle = mesh.post(from, to, payload.clone());
+            mesh.run_until(Duration::from_secs(120), |mesh| mesh.ending(handle).is_some());
+            assert_eq!(mesh.ending(handle), Some(Ok(())), "{mode:?}, {from} to {to}");
+            let (at, request) = mesh.requests.last().expect("a request came");
+            assert_eq!((*at, &request.payload), (to, &payload), "{mode:?}, {from} to {to}");
+        }
+        mesh.run(Duration::from_secs(100));
+        mesh.check_book();
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ const HOST: Address = [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9];
 
 fn configuration() -> DodagConfiguration {
     DodagConfiguration {
+        flags: DodagConfiguration::RPI_0X23 | 0b1000,
         authentication: true,
         path_control_size: 5,
         interval_doublings: 8,
@@ -146,7 +147,7 @@ fn a_message_without_options_has_no_valid_prefix() {
 fn a_dio_has_its_fields_where_the_rfc_puts_them() {
     let bytes = bytes_of(&dio(vec![RplOption::DodagConfiguration(configuration())]));
     assert_eq!(bytes[..8], [0x1e, 240, 1, 0, 0x80 | 2 << 3 | 5, 241, 0, 0]);
-    assert_eq!(bytes[24..], [4, 14, 0x0d, 8, 12, 10, 4, 0, 0, 128, 0, 1, 0, 30, 0, 60]);
+    assert_eq!(bytes[24..], [4, 14, 0x9d, 8, 12, 10, 4, 0, 0, 128, 0, 1, 0, 30, 0, 60]);
 }
 
 #[test]

@@ -81,6 +81,9 @@ pub struct RouteInformation {
 /// What the root decides for the whole DODAG: RFC 6550 s6.7.6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DodagConfiguration {
+    /// The four flags before A, bit 0 of the octet as the highest: [`RPI_0X23`](Self::RPI_0X23) and others. A router passes
+    /// all of them on, also those that it does not know.
+    pub flags: u8,
     /// A: authentication is in use.
     pub authentication: bool,
     /// PCS, 0 to 7.
@@ -309,8 +312,11 @@ impl RouteInformation {
 }
 
 impl DodagConfiguration {
+    /// Bit 3 of the flags: new RPL options in packets have the type 0x23 (RFC 9008 s4.1.3, s11.2).
+    pub const RPI_0X23: u8 = 0b0001;
+
     fn parse(data: &mut Reader) -> Result<Self, DecodeError> {
-        let flags = data.u8("A, PCS")?;
+        let flags = data.u8("flags, A, PCS")?;
         let interval_doublings = data.u8("DIOIntervalDoublings")?;
         let interval_min = data.u8("DIOIntervalMin")?;
         let redundancy = data.u8("DIORedundancyConstant")?;
@@ -319,6 +325,7 @@ impl DodagConfiguration {
         let objective_code_point = data.u16_be("OCP")?;
         data.u8("reserved")?;
         Ok(Self {
+            flags: flags >> 4,
             authentication: flags & 0x08 != 0,
             path_control_size: flags & 0x07,
             interval_doublings,
@@ -332,7 +339,8 @@ impl DodagConfiguration {
         })
     }
     fn emit(&self, out: &mut Vec<u8>) {
-        let flags = u8::from(self.authentication) << 3 | (self.path_control_size & 0x07);
+        let flags =
+            self.flags << 4 | u8::from(self.authentication) << 3 | (self.path_control_size & 0x07);
         out.extend_from_slice(&[flags, self.interval_doublings, self.interval_min]);
         out.push(self.redundancy);
         out.extend_from_slice(&self.max_rank_increase.to_be_bytes());

@@ -8,11 +8,13 @@ use crate::{DecodeError, Problem, Reader};
 /// The RPL option.
 ///
 /// ```text
-///   | type 0x63     | length 4      |O|R|F| 0 0 0 0 0 | RPLInstanceID |
+///   | 0x63 or 0x23  | length 4      |O|R|F| 0 0 0 0 0 | RPLInstanceID |
 ///   | SenderRank                    | sub-TLVs (none defined) ...
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HopByHopOption {
+    /// Its type is 0x23, which nodes that do not know it skip, in place of 0x63 (RFC 9008 s4.2).
+    pub skippable: bool,
     /// O: the packet goes down, away from the root.
     pub down: bool,
     /// R: its rank went the wrong way once already.
@@ -38,15 +40,18 @@ impl HopByHopOption {
     /// Reads the whole option, from its type on. Sub-TLVs are skipped (RFC 6553 s3).
     pub fn parse(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new("RPL option", bytes);
-        if !matches!(reader.u8("option type")?, Self::TYPE | Self::TYPE_SKIPPABLE) {
-            return Err(reader.error("option type", Problem::Unsupported));
-        }
+        let skippable = match reader.u8("option type")? {
+            Self::TYPE => false,
+            Self::TYPE_SKIPPABLE => true,
+            _ => return Err(reader.error("option type", Problem::Unsupported)),
+        };
         let length = reader.u8("option length")?;
         if length < Self::DATA_LENGTH || reader.remaining() < usize::from(length) {
             return Err(reader.error("option length", Problem::Length));
         }
         let flags = reader.u8("O, R, F")?;
         Ok(Self {
+            skippable,
             down: flags & 0x80 != 0,
             rank_error: flags & 0x40 != 0,
             forwarding_error: flags & 0x20 != 0,
@@ -60,7 +65,8 @@ impl HopByHopOption {
         let flags = u8::from(self.down) << 7
             | u8::from(self.rank_error) << 6
             | u8::from(self.forwarding_error) << 5;
-        out.extend_from_slice(&[Self::TYPE, Self::DATA_LENGTH, flags, self.instance]);
+        let kind = if self.skippable { Self::TYPE_SKIPPABLE } else { Self::TYPE };
+        out.extend_from_slice(&[kind, Self::DATA_LENGTH, flags, self.instance]);
         out.extend_from_slice(&self.sender_rank.to_be_bytes());
     }
 }
@@ -71,8 +77,9 @@ mod tests {
 
     #[test]
     fn every_combination_of_flags_comes_back_as_it_was() {
-        for flags in 0..8u8 {
+        for (flags, kind) in (0..8u8).flat_map(|flags| [(flags, 0x63), (flags, 0x23)]) {
             let option = HopByHopOption {
+                skippable: kind == 0x23,
                 down: flags & 4 != 0,
                 rank_error: flags & 2 != 0,
                 forwarding_error: flags & 1 != 0,
@@ -81,7 +88,7 @@ mod tests {
             };
             let mut bytes = Vec::new();
             option.emit(&mut bytes);
-            assert_eq!(bytes, [0x63, 4, flags << 5, 0x1e, 2, 3]);
+            assert_eq!(bytes, [kind, 4, flags << 5, 0x1e, 2, 3]);
             assert_eq!(HopByHopOption::parse(&bytes), Ok(option));
             for end in 0..bytes.len() {
                 assert!(HopByHopOption::parse(&bytes[..end]).is_err());
