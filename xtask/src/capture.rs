@@ -83,6 +83,23 @@ fn contexts() -> Vec<String> {
     (1..GRID_NODES).flat_map(|node| ["-o".to_owned(), row(node)]).collect()
 }
 
+/// Requests from node to node, which the root puts into packets of its own.
+const BETWEEN_NODES: &[&str] = &[
+    "grid-25",
+    "--seeds",
+    "1",
+    "--jobs",
+    "1",
+    "--set",
+    "duration=12min",
+    "--set",
+    "warmup=6min",
+    "--set",
+    "rpl.mode=non-storing",
+    "--set",
+    "traffic.collector=next",
+];
+
 /// The methods of carrying a large packet, and what a capture of each must hold.
 const MODES: &[(&str, &[&str])] = &[
     ("hwr", &["6lowpan", "fragment", "udp"]),
@@ -155,6 +172,7 @@ pub fn run(args: &[String]) -> Result<()> {
         let args: Vec<&str> = FORM.iter().chain(*keys).copied().collect();
         examine(&binary, form, &args, OF_FORMS)?;
     }
+    examine(&binary, "between-nodes", BETWEEN_NODES, &["6lowpan", "rpl", "coap", "tunnel"])?;
     for (mode, wanted) in MODES {
         let choice = format!("fragments.mode={mode}");
         let args: Vec<&str> = LARGE.iter().copied().chain(["--set", &choice]).collect();
@@ -233,6 +251,9 @@ fn tally(dissection: &str) -> Tally {
         names.extend((icmpv6 == ICMPV6_MPL).then_some("mpl"));
         let is_experiment = ICMPV6_EXPERIMENTS.contains(&icmpv6);
         names.extend(is_experiment.then_some("group_control"));
+        // Two IPv6 headers: a packet in a packet.
+        let headers = names.iter().filter(|name| **name == "ipv6").count();
+        names.extend((headers > 1).then_some("tunnel"));
         names.extend((!fragment.is_empty()).then_some("fragment"));
         names.extend((!rfrag.is_empty()).then_some("rfrag"));
         names.extend((!rfrag_ack.is_empty()).then_some("rfrag_ack"));
@@ -285,6 +306,13 @@ mod tests {
         assert_eq!(tally.frames, 5);
         assert_eq!((tally.seen["6lowpan"], tally.seen["rpl"], tally.seen["6top"]), (3, 1, 1));
         assert!(judge(&tally, WANTED).is_ok());
+    }
+
+    #[test]
+    fn a_packet_in_a_packet_is_counted() {
+        let line = "6\twpan-tap:6lowpan:ipv6:ipv6.hopopts:ipv6:udp:coap\t\t0x0001\t\t\n";
+        assert_eq!(tally(&format!("{GOOD}{line}")).seen["tunnel"], 1);
+        assert_eq!(tally(GOOD).seen.get("tunnel"), None);
     }
 
     #[test]

@@ -140,7 +140,7 @@ fn scenario(number: u64) -> String {
     );
     let nodes = network(&mut toml, &mut draw);
     let mac = mac(&mut toml, &mut draw);
-    let collector = draw.of(&["own", "own", "own", "first"]);
+    let collector = draw.of(&["own", "own", "own", "first", "next", "next"]);
     traffic(&mut toml, &mut draw, nodes, collector);
     border_routers(&mut toml, &mut draw, nodes, mac);
     toml
@@ -167,9 +167,10 @@ fn mac(toml: &mut String, draw: &mut Draw) -> &'static str {
         _ = write!(toml, "hopping = \"{hopping}\"\n\n[schedule]\nfunction = \"{schedule}\"\n");
     }
     let fragments = draw.of(&["hwr", "hwr", "ff", "sfr", "e2e"]);
+    let rpi = draw.of(&[true, true, false]);
     _ = write!(
         toml,
-        "\n[rpl]\nmode = \"{mode}\"\nobjective = \"{objective}\"\n\n[fragments]\nmode = \"{fragments}\"\n\n\
+        "\n[rpl]\nmode = \"{mode}\"\nobjective = \"{objective}\"\nrpi_0x23 = {rpi}\n\n[fragments]\nmode = \"{fragments}\"\n\n\
          [multicast]\nengine = \"{engine}\"\n"
     );
     kind
@@ -181,6 +182,9 @@ fn traffic(toml: &mut String, draw: &mut Draw, nodes: u64, collector: &str) {
     let (queue, block) = (draw.of(&[1, 8, 32]), draw.of(&[1024, 1024, 64]));
     let application =
         draw.of(&["coap", "coap", "coap", "udp", "poll", "observe", "group", "group"]);
+    // Nodes send to each other by requests and by datagrams alone.
+    let application =
+        if collector == "next" && application != "udp" { "coap" } else { application };
     // OSCORE protects CoAP, between a node and its own border router.
     let oscore =
         draw.below(3) == 0 && !["udp", "group"].contains(&application) && collector == "own";

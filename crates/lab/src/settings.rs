@@ -136,6 +136,7 @@ pub fn traffic(scenario: &Scenario) -> traffic::Config {
         collector: match traffic.collector {
             Collector::Own => traffic::Collector::Own,
             Collector::First => traffic::Collector::First,
+            Collector::Next => traffic::Collector::Next,
         },
         silent: traffic.silent.iter().map(|node| NodeId(*node)).collect(),
         hops_min: traffic.hops_min,

@@ -16,7 +16,7 @@ use crate::mesh::{Mesh, Sinks};
 use crate::names::Names;
 use crate::parts::NodeParts;
 use crate::trace::Trace;
-use crate::traffic::{self, Collector, Plan};
+use crate::traffic::{self, Plan};
 use crate::world::{Beginning, Part, World};
 
 /// Builder of a [`Mesh`]; [`Mesh::builder`] returns one.
@@ -183,12 +183,8 @@ impl Builder {
             .map(|(id, node)| Node::new(&node.stack, id, node.is_border_router, seed))
             .collect::<Result<Vec<_>, _>>()?;
         let parts = ids().zip(&nodes).zip(&roots);
-        let first = roots.iter().min().copied().unwrap_or_default();
         let parts = parts.map(|((id, node), root)| {
-            let collector = match self.traffic.collector {
-                Collector::Own => *root,
-                Collector::First => first,
-            };
+            let collector = self.traffic.collector.of(id, &roots);
             part(id, node, (*root, collector), &self.traffic)
         });
         let parts: Vec<Part> = parts.collect();

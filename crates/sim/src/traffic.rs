@@ -37,7 +37,7 @@ pub struct Config {
     /// Requests of a client from the oldest that is not over to the newest; a reading that finds no room among
     /// them is left out.
     pub window: Option<usize>,
-    /// Which border router takes the readings of a node.
+    /// Which node takes the readings of a node.
     pub collector: Collector,
     /// How long the collector, or a member of an entity, takes to answer a request.
     pub service: Duration,
@@ -81,7 +81,7 @@ impl Config {
     }
 }
 
-/// Which border router receives the readings of a node.
+/// Which node receives the readings of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Collector {
     /// That of its own PAN.
@@ -89,6 +89,25 @@ pub enum Collector {
     Own,
     /// The one with the lowest number, over the backbone where there are several.
     First,
+    /// The node with the next number in its mesh, of the last node the first; border routers take none.
+    Next,
+}
+
+impl Collector {
+    /// The collector of `node`, where `roots` has the border router of each node.
+    pub(crate) fn of(self, node: NodeId, roots: &[NodeId]) -> NodeId {
+        let own = roots[node.index()];
+        match self {
+            Self::Own => own,
+            Self::First => roots.iter().min().copied().unwrap_or_default(),
+            Self::Next => {
+                let ids = || (0..).map(NodeId).zip(roots);
+                let mut others = ids().filter(|(id, root)| **root == own && *id != own);
+                let next = others.clone().find(|(id, _)| *id > node);
+                next.or_else(|| others.next()).map_or(own, |(id, _)| id)
+            }
+        }
+    }
 }
 
 /// What carries the readings.
@@ -253,18 +272,27 @@ impl Plan<'_> {
         }
         if part.root == id {
             self.of_border_router(id)
-        } else if part.is_client {
-            vec![self.of_client(id, part.collector)]
         } else {
-            Vec::new()
+            let client = part.is_client.then(|| self.of_client(id, part.collector));
+            let takes = matches!(self.config.collector, Collector::Next);
+            client.into_iter().chain(takes.then(|| self.of_collector()).flatten()).collect()
         }
+    }
+    /// The end that takes requests or datagrams.
+    fn of_collector(&self) -> Option<Box<dyn lowmesh_stack::Application>> {
+        let path = match &self.config.application {
+            Application::Coap { path, .. } => path.clone(),
+            Application::Datagrams => String::new(),
+            _ => return None,
+        };
+        Some(Box::new(Collecting::new(path, self.config.service)))
     }
     fn of_border_router(&self, here: NodeId) -> Vec<Box<dyn lowmesh_stack::Application>> {
         let config = self.config;
-        let collector = |path: &str| Collecting::new(path.to_owned(), config.service);
         match &config.application {
-            Application::Coap { path, .. } => vec![Box::new(collector(path))],
-            Application::Datagrams => vec![Box::new(collector(""))],
+            Application::Coap { .. } | Application::Datagrams => {
+                self.of_collector().into_iter().collect()
+            }
             // Its nodes have parts of their own, whatever their place.
             Application::Group { .. } | Application::Fetch { .. } | Application::Entities(_) => {
                 Vec::new()

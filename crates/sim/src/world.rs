@@ -28,7 +28,7 @@ use crate::trace::{Fact, Trace};
 pub(crate) struct Part {
     /// The border router of its PAN.
     pub(crate) root: NodeId,
-    /// The border router that takes its readings.
+    /// The node that takes its readings.
     pub(crate) collector: NodeId,
     /// Half the time for which it listens for a frame to start, in timeslots.
     pub(crate) guard: Duration,

@@ -204,6 +204,12 @@ impl Scenario {
         let message = "a node has an OSCORE context only with its own border router, but traffic.collector = \"first\"";
         let other = self.traffic.collector == Collector::First && self.meshes().len() > 1;
         check(oscore && other, "coap.oscore", message.to_owned());
+        let is_next = self.traffic.collector == Collector::Next;
+        let message = "a node has an OSCORE context only with its own border router, but traffic.collector = \"next\"";
+        check(oscore && is_next, "coap.oscore", message.to_owned());
+        let sends = matches!(application, Application::Coap | Application::Udp);
+        let message = "nodes send to each other with traffic.application = \"coap\" or \"udp\"";
+        check(is_next && !sends, "traffic.collector", message.to_owned());
         let nodes = self.topology.nodes().unwrap_or(u32::from(u16::MAX) + 1);
         let lists = [
             ("traffic.periods", &self.traffic.periods),

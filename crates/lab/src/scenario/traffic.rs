@@ -79,12 +79,14 @@ choice! {
 }
 
 choice! {
-    /// Which border router receives the readings of a node.
+    /// Which node receives the readings of a node.
     Collector {
         /// That of its own mesh.
         Own = "own",
         /// Node 0, over the backbone if there are several meshes.
         First = "first",
+        /// The next node of the mesh, and the first one for the last: traffic from node to node. Border routers take none.
+        Next = "next",
     }
 }
 
@@ -118,7 +120,7 @@ section! {
         /// Maximum span from the oldest open request of a node to its newest, in requests; the node skips readings beyond
         /// it. If unset, the endpoint gets every reading.
         window: Option<u16> = None, Within(1, 4096);
-        /// Which border router receives the readings.
+        /// Which node receives the readings.
         collector: Collector = Collector::Own, Any;
         /// The node that sends, with `application = "group"`.
         sender: u16 = 0, Any;
