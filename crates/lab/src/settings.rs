@@ -344,6 +344,7 @@ fn rpl(scenario: &Scenario) -> lowmesh_rpl::Config {
         redundancy: rpl.dio_redundancy,
         dao_delay: rpl.dao_delay,
         dao_ack: rpl.dao_ack,
+        dco: rpl.dco,
         path_lifetime: (rpl.path_lifetime.as_secs() / u64::from(router.lifetime_unit)) as u8,
         dis_period: rpl.dis_period,
         probe: match rpl.probe {

@@ -66,6 +66,8 @@ pub struct Config {
     pub dao_forward_delay: Duration,
     /// Whether DAOs ask for a DAO-ACK.
     pub dao_ack: bool,
+    /// Storing mode: whether the router at which the old path to this node and the new one part ends the old one (RFC 9009).
+    pub dco: bool,
     /// Wait for a DAO-ACK.
     pub dao_ack_timeout: Duration,
     /// Retransmissions of a DAO.
@@ -125,6 +127,7 @@ impl Config {
             dao_delay: params::DAO_DELAY,
             dao_forward_delay: params::DAO_FORWARD_DELAY,
             dao_ack: true,
+            dco: params::DCO,
             dao_ack_timeout: params::DAO_ACK_TIMEOUT,
             dao_retries: params::DAO_RETRIES,
             dao_targets: params::DAO_TARGETS,

@@ -49,6 +49,15 @@ pub(crate) struct Advert {
     pub(crate) path_sequence: Sequence,
     /// 0 is a No-Path.
     pub(crate) path_lifetime: u8,
+    /// The target wants its former path ended (RFC 9009 s4.2).
+    pub(crate) invalidates: bool,
+}
+
+impl Advert {
+    /// The news that a route ends.
+    pub(crate) const fn no_path(path_sequence: Sequence) -> Self {
+        Self { path_sequence, path_lifetime: params::NO_PATH, invalidates: false }
+    }
 }
 
 /// A DAO that waits for its DAO-ACK.
@@ -123,7 +132,8 @@ impl Advertiser {
         let (address, path_lifetime) = (dodag.address, dodag.configuration.default_lifetime);
         let lifetime = dodag.expiry(now, path_lifetime);
         self.path_sequence = self.path_sequence.next();
-        let advert = Advert { path_sequence: self.path_sequence, path_lifetime };
+        let invalidates = base.config.dco && base.config.is_storing();
+        let advert = Advert { path_sequence: self.path_sequence, path_lifetime, invalidates };
         self.pending.insert(address, advert);
         let wait = base.jittered(base.config.dao_delay);
         base.timers.set_no_later(Timer::Dao, now + wait);
@@ -146,8 +156,8 @@ impl Advertiser {
         self.advertise_self(now, dodag, base);
         if base.config.is_storing() {
             for (target, route) in routes.iter().filter(|(_, route)| !route.leaving) {
-                let Route { path_sequence, path_lifetime, .. } = *route;
-                let advert = Advert { path_sequence, path_lifetime };
+                let Route { path_sequence, path_lifetime, invalidates, .. } = *route;
+                let advert = Advert { path_sequence, path_lifetime, invalidates };
                 self.pending.insert(*target, advert);
             }
         }
@@ -164,13 +174,14 @@ impl Advertiser {
         for Change { group, path_sequence, is_wanted } in changes {
             let default = dodag.configuration.default_lifetime;
             let path_lifetime = if is_wanted { default } else { params::NO_PATH };
-            self.pass_on(now, group, Advert { path_sequence, path_lifetime }, base);
+            let advert = Advert { path_sequence, path_lifetime, invalidates: false };
+            self.pass_on(now, group, advert, base);
         }
     }
 
     /// RFC 6550 s9.8 (3): a parent that is left is told so.
     pub(crate) fn take_leave(&mut self, old: Address, dodag: &Dodag, base: &mut Base) {
-        let no_path = Advert { path_sequence: self.path_sequence, path_lifetime: params::NO_PATH };
+        let no_path = Advert::no_path(self.path_sequence);
         let options = options_of(&[(dodag.address, no_path)], None);
         let dao = dao(self.next_sequence(), false, options, &base.config);
         base.send(Destination::Unicast(old), Message::Dao(dao));
@@ -321,12 +332,13 @@ fn dao(sequence: Sequence, ack_wanted: bool, options: Vec<RplOption>, config: &C
 }
 
 /// Each target with its own transit, since each has its own Path Sequence.
-fn options_of(adverts: &[(Address, Advert)], parent: Option<Address>) -> Vec<RplOption> {
+pub(crate) fn options_of(adverts: &[(Address, Advert)], parent: Option<Address>) -> Vec<RplOption> {
     let mut options = Vec::with_capacity(2 * adverts.len());
     for (target, advert) in adverts {
         options.push(RplOption::Target(Target::host(*target)));
         options.push(RplOption::TransitInformation(TransitInformation {
             external: false,
+            invalidates: advert.invalidates,
             path_control: 0,
             path_sequence: advert.path_sequence.0,
             path_lifetime: advert.path_lifetime,

@@ -1,16 +1,16 @@
-//! The routes that lead down (RFC 6550 s9.7 and s9.8), from their first news in a DAO to their end. What the parent shall
-//! hear of it is left to the [`Advertiser`].
+//! The routes that lead down (RFC 6550 s9.7 and s9.8), from their first news in a DAO to their end, also by a DCO (RFC 9009).
+//! What the parent hears of it is left to the [`Advertiser`].
 
 use alloc::vec::Vec;
 
 use lowmesh_trickle::Trickle;
 use lowmesh_units::Instant;
 use lowmesh_wire::rpl::{
-    Address, Dao, DaoAck, DaoStatus, Message, RplOption, Target, TransitInformation,
+    Address, Dao, DaoAck, DaoStatus, Dco, DcoAck, Message, RplOption, Target, TransitInformation,
 };
 
 use crate::base::Base;
-use crate::dao::{Advert, Advertiser, Upward};
+use crate::dao::{Advert, Advertiser, Upward, options_of};
 use crate::dodag::Dodag;
 use crate::event::{Destination, Output};
 use crate::group::{Groups, Registration, is_group};
@@ -32,12 +32,17 @@ pub(crate) struct Downward {
     routes: Routes,
     groups: Groups,
     advertiser: Advertiser,
+    /// DCOSequence of the next DCO.
+    cleanup: Sequence,
 }
+
+/// RFC 9009 s4.3: no other status has a meaning here.
+const DCO_STATUS: u8 = 0;
 
 impl Downward {
     pub(crate) fn new(routes_max: usize) -> Self {
         let (routes, groups) = (Routes::new(routes_max), Groups::default());
-        Self { routes, groups, advertiser: Advertiser::new() }
+        Self { routes, groups, advertiser: Advertiser::new(), cleanup: Sequence::START }
     }
 
     /// The neighbours that registered for a group, ordered.
@@ -218,16 +223,21 @@ impl Downward {
             return true;
         }
         let expires = dodag.expiry(now, transit.path_lifetime);
-        let path_lifetime = transit.path_lifetime;
-        let route = Route { via, expires, path_sequence, path_lifetime, leaving: false };
+        let &TransitInformation { path_lifetime, invalidates, .. } = transit;
+        let leaving = false;
+        let route = Route { via, expires, path_sequence, path_lifetime, invalidates, leaving };
         let same = known.is_some_and(|known| {
             !known.leaving && known.path_sequence == path_sequence && known.via == via
         });
         if !self.install(now, target, route, base) {
             return false;
         }
+        if let Some(known) = known.filter(|known| is_moved(known, &route, base)) {
+            // RFC 9009 s4.4: here the old path and the new one part.
+            self.end_path(&[(target, path_sequence)], known.via, DCO_STATUS, base);
+        }
         if !same {
-            let advert = Advert { path_sequence, path_lifetime };
+            let advert = Advert { path_sequence, path_lifetime, invalidates };
             self.advertiser.pass_on(now, target, advert, base);
         }
         true
@@ -299,8 +309,62 @@ impl Downward {
         } else {
             self.remove_route(&target, base);
         }
-        let advert = Advert { path_sequence, path_lifetime: params::NO_PATH };
-        self.advertiser.pass_on(now, target, advert, base);
+        self.advertiser.pass_on(now, target, Advert::no_path(path_sequence), base);
+    }
+
+    /// A DCO came: the routes that it names end here, and further down the former path.
+    pub(crate) fn on_dco(&mut self, from: Address, dco: &Dco, dodag: &Dodag, base: &mut Base) {
+        let elsewhere = dco.dodag_id.is_some_and(|id| id != dodag.id);
+        if dco.instance != base.config.instance || elsewhere || !base.config.is_storing() {
+            return;
+        }
+        for (targets, transit) in groups(&dco.options) {
+            let path_sequence = Sequence(transit.path_sequence);
+            for target in targets.filter(|target| target.prefix_length == 128) {
+                let Some(known) = self.routes.get(&target.prefix).copied() else { continue };
+                // RFC 9009 s4.4: what this node has heard since then is newer than the DCO.
+                if path_sequence.order(known.path_sequence) != Order::Newer {
+                    continue;
+                }
+                self.remove_route(&target.prefix, base);
+                if target.prefix[8..] == known.via[8..] {
+                    // The child itself left, and with it all that lies below it.
+                    for below in self.routes.targets_via(&known.via) {
+                        self.remove_route(&below, base);
+                    }
+                }
+                self.end_path(&[(target.prefix, path_sequence)], known.via, dco.status, base);
+            }
+        }
+        if dco.ack_wanted {
+            // RFC 9009 s4.4: a unicast DCO that asks for it is acknowledged.
+            let (instance, sequence) = (dco.instance, dco.sequence);
+            let ack = DcoAck { instance, sequence, status: 0, dodag_id: dco.dodag_id };
+            base.send(Destination::Unicast(from), Message::DcoAck(ack));
+        }
+    }
+
+    /// Tells the next hop of a former path that targets are elsewhere, unless it is the target itself.
+    fn end_path(
+        &mut self,
+        targets: &[(Address, Sequence)],
+        via: Address,
+        status: u8,
+        base: &mut Base,
+    ) {
+        let adverts = targets.iter().filter(|(target, _)| target[8..] != via[8..]);
+        let adverts: Vec<_> =
+            adverts.map(|(target, sequence)| (*target, Advert::no_path(*sequence))).collect();
+        if adverts.is_empty() {
+            return;
+        }
+        let sequence = self.cleanup;
+        self.cleanup = sequence.next();
+        // Without K: the link layer repeats it, and a DCO that is lost costs no more than its absence.
+        let (instance, options) = (base.config.instance, options_of(&adverts, None));
+        let (ack_wanted, dodag_id, sequence) = (false, None, sequence.0);
+        let dco = Dco { instance, ack_wanted, status, sequence, dodag_id, options };
+        base.send(Destination::Unicast(via), Message::Dco(dco));
     }
 
     /// Installs a route. In storing mode, a full table gives up a route of the next hop with most routes. False when
@@ -353,8 +417,7 @@ impl Downward {
     /// Removes a route and tells the parent, unless it knows.
     fn withdraw(&mut self, now: Instant, target: &Address, base: &mut Base) {
         if let Some(Route { path_sequence, leaving: false, .. }) = self.remove_route(target, base) {
-            let advert = Advert { path_sequence, path_lifetime: params::NO_PATH };
-            self.advertiser.pass_on(now, *target, advert, base);
+            self.advertiser.pass_on(now, *target, Advert::no_path(path_sequence), base);
         }
     }
 
@@ -375,6 +438,15 @@ impl Downward {
             self.remove_route(target, base);
         }
     }
+}
+
+/// True when a route has a new next hop, by news of its target, which wants its former path ended.
+fn is_moved(known: &Route, route: &Route, base: &Base) -> bool {
+    base.config.is_storing()
+        && route.invalidates
+        && !known.leaving
+        && known.via != route.via
+        && route.path_sequence.order(known.path_sequence) == Order::Newer
 }
 
 /// Each transit of a DAO with the targets that stand before it: RFC 6550 s6.7.8, targets in a row share the
@@ -411,6 +483,7 @@ mod tests {
         let transit = |path_lifetime| {
             RplOption::TransitInformation(TransitInformation {
                 external: false,
+                invalidates: false,
                 path_control: 0,
                 path_sequence: 240,
                 path_lifetime,

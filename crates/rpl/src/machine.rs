@@ -5,6 +5,7 @@
 //! | DIS, DIO | `advertise` |
 //! | link estimates, repair | `parent` |
 //! | DAO | `downward`, then `parent` if it came from the parent |
+//! | DCO | `downward` |
 //! | DAO-ACK | `dao`, then `parent` if it refuses |
 
 use lowmesh_machine::{Machine, Rejected, earliest};
@@ -72,6 +73,13 @@ impl Rpl {
             }
             Message::Dao(dao) => self.on_dao(now, from, dao),
             Message::DaoAck(ack) => self.on_dao_ack(now, from, ack),
+            Message::Dco(dco) if !multicast => {
+                if let Some(dodag) = self.membership.member() {
+                    downward.on_dco(from, dco, dodag, base);
+                }
+            }
+            // No DCO of this node asks for one.
+            Message::Dco(_) | Message::DcoAck(_) => {}
         }
     }
 

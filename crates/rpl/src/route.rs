@@ -23,6 +23,8 @@ pub struct Route {
     pub(crate) path_sequence: Sequence,
     /// As on the air, to be passed on.
     pub(crate) path_lifetime: u8,
+    /// The target wants its former path ended (RFC 9009 s4.2).
+    pub(crate) invalidates: bool,
     /// Taken back by a No-Path: it serves until it expires or news of another way comes.
     pub(crate) leaving: bool,
 }
@@ -203,6 +205,7 @@ mod tests {
             expires: Instant::from_secs(expires),
             path_sequence: Sequence::START,
             path_lifetime: 30,
+            invalidates: false,
             leaving: false,
         }
     }

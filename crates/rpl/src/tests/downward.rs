@@ -1,7 +1,7 @@
 //! Downward routes of a node: its own DAOs and those of others, and memberships of groups.
 
 use lowmesh_units::Duration;
-use lowmesh_wire::rpl::{Dao, DaoAck, DaoStatus, Dio, Message, RplOption, Target};
+use lowmesh_wire::rpl::{Dao, DaoAck, DaoStatus, Dco, Dio, Message, RplOption, Target};
 
 use super::network::{global, link_local};
 use super::script::{Script, dao, daos, dio, sent};
@@ -153,6 +153,85 @@ fn a_route_that_is_taken_back_serves_until_the_news_of_another_way() {
     assert_eq!(way(&script), Some(link_local(2)));
     assert!(!removed(&script.pass(Duration::from_secs(2))));
     assert_eq!(way(&script), None);
+}
+
+/// What a DCO says of one target, and to whom it goes.
+fn dcos(outputs: &[Output]) -> Vec<(Destination, &RplOption, u8)> {
+    let dcos = sent(outputs).into_iter().filter_map(|(to, message)| match message {
+        Message::Dco(dco) => match &dco.options[..] {
+            [target, RplOption::TransitInformation(transit)] => {
+                Some((to, target, transit.path_sequence))
+            }
+            other => panic!("{other:?}"),
+        },
+        _ => None,
+    });
+    dcos.collect()
+}
+fn dco(target: usize, path_sequence: u8) -> Message {
+    let (instance, ack_wanted, status, sequence, dodag_id) = (0, true, 0, 240, None);
+    let options = dao(target, path_sequence, 0).options;
+    Message::Dco(Dco { instance, ack_wanted, status, sequence, dodag_id, options })
+}
+fn tell(script: &mut Script, from: usize, message: &Message) -> Vec<Output> {
+    script.give(Input::Message { from: link_local(from), multicast: false, message })
+}
+
+#[test]
+fn where_the_paths_of_a_moved_node_part_the_old_one_is_ended() {
+    let target = RplOption::Target(Target::host(global(3)));
+    let mut root = Script::of(Config::root(link_local(0), global(0)));
+    assert_eq!(dcos(&root.hear(1, &Message::Dao(dao(3, 241, 30)))), []);
+    // A refresh over the same path is no move.
+    assert_eq!(dcos(&root.hear(1, &Message::Dao(dao(3, 242, 30)))), []);
+    let outputs = root.hear(2, &Message::Dao(dao(3, 243, 30)));
+    assert_eq!(dcos(&outputs), [(Destination::Unicast(link_local(1)), &target, 243)]);
+    // A node without the flag keeps its old path, and so does one that lay below a node that moved.
+    let mut quiet = dao(3, 244, 30);
+    if let RplOption::TransitInformation(transit) = &mut quiet.options[1] {
+        transit.invalidates = false;
+    }
+    assert_eq!(dcos(&root.hear(1, &Message::Dao(quiet))), []);
+    assert_eq!(dcos(&root.hear(2, &Message::Dao(dao(3, 244, 30)))), []);
+    // Nobody else knew of the path to a child.
+    root.hear(3, &Message::Dao(dao(3, 245, 30)));
+    assert_eq!(dcos(&root.hear(2, &Message::Dao(dao(3, 246, 30)))), []);
+}
+
+#[test]
+fn a_dco_ends_older_routes_and_goes_on_down_the_former_path() {
+    let target = RplOption::Target(Target::host(global(3)));
+    let mut script = Script::joined();
+    script.hear(2, &Message::Dao(dao(3, 241, 30)));
+    for older in [240, 241] {
+        let outputs = tell(&mut script, 0, &dco(3, older));
+        assert_eq!((dcos(&outputs), script.node.routes().count()), (vec![], 1), "{older}");
+    }
+    let multicast = script.hear(0, &dco(3, 242));
+    assert_eq!((multicast, script.node.routes().count()), (vec![], 1), "a DCO is for one node");
+    let outputs = tell(&mut script, 0, &dco(3, 242));
+    assert_eq!(dcos(&outputs), [(Destination::Unicast(link_local(2)), &target, 242)]);
+    assert!(outputs.contains(&Output::RouteRemoved { target: global(3) }));
+    let answered = |(to, message): &(Destination, &Message)| {
+        *to == Destination::Unicast(link_local(0))
+            && matches!(message, Message::DcoAck(ack) if (ack.sequence, ack.status) == (240, 0))
+    };
+    assert!(sent(&outputs).iter().any(answered), "{outputs:?}");
+    assert_eq!(script.node.routes().count(), 0);
+}
+
+#[test]
+fn with_a_child_that_moved_go_the_routes_over_it() {
+    let mut script = Script::joined();
+    for below in [3, 4, 5] {
+        script.hear(3, &Message::Dao(dao(below, 241, 30)));
+    }
+    script.hear(2, &Message::Dao(dao(2, 241, 30)));
+    let outputs = tell(&mut script, 0, &dco(3, 242));
+    assert_eq!(dcos(&outputs), [], "the target itself hears nothing");
+    let left: Vec<_> = script.node.routes().map(|(target, _)| *target).collect();
+    assert_eq!(left, [global(2)]);
+    assert!(outputs.contains(&Output::ChildRemoved { child: link_local(3) }));
 }
 
 #[test]

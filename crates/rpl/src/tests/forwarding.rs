@@ -134,6 +134,23 @@ fn a_stale_route_sends_the_packet_back_and_is_forgotten() {
 }
 
 #[test]
+fn when_a_node_has_moved_out_of_reach_its_former_neighbours_reach_it_by_the_new_path() {
+    for (dco, path) in [(true, vec![5, 2, 1, 0, 4, 3]), (false, vec![5, 2, 3])] {
+        let links = [(0, 1, 1.0), (1, 2, 1.0), (2, 3, 1.0), (2, 5, 1.0), (0, 4, 1.0)];
+        let mut network = Network::with(6, &links, 1, |config| Config { dco, ..config });
+        network.run(Duration::from_secs(120));
+        assert_eq!(network.packet(5, 3), (vec![5, 2, 3], None));
+        // No farewell reaches node 2.
+        network.cut(2, 3);
+        network.set_link(3, 4, 1.0);
+        network.run(Duration::from_secs(180));
+        assert_eq!(network.path_to_root(3), Some(vec![3, 4, 0]));
+        // Without a DCO node 2 sends to node 3 as before, over a link that is gone.
+        assert_eq!(network.packet(5, 3), (path, None), "dco {dco}");
+    }
+}
+
+#[test]
 fn a_target_that_nobody_knows_ends_at_the_root() {
     let mut network = network();
     assert_eq!(network.packet(3, 77), (vec![3, 2, 1, 0], Some(DropReason::NoRoute)));

@@ -30,6 +30,7 @@ pub(super) fn dio(rank: u16) -> Dio {
 pub(super) fn dao(target: usize, path_sequence: u8, path_lifetime: u8) -> Dao {
     let transit = TransitInformation {
         external: false,
+        invalidates: true,
         path_control: 0,
         path_sequence,
         path_lifetime,

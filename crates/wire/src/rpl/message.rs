@@ -1,4 +1,5 @@
-//! DIS, DIO, DAO and DAO-ACK (RFC 6550 s6.2 to s6.5). Consistency checks (s6.6) have no sender here.
+//! DIS, DIO, DAO and DAO-ACK (RFC 6550 s6.2 to s6.5), DCO and DCO-ACK (RFC 9009 s4.3). Consistency checks (RFC 6550 s6.6)
+//! have no sender here.
 
 use alloc::vec::Vec;
 
@@ -12,6 +13,9 @@ const DIS: u8 = 0x00;
 const DIO: u8 = 0x01;
 const DAO: u8 = 0x02;
 const DAO_ACK: u8 = 0x03;
+// RFC 9009 s6.
+const DCO: u8 = 0x07;
+const DCO_ACK: u8 = 0x08;
 
 /// A RPL control message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +28,10 @@ pub enum Message {
     Dao(Dao),
     /// Destination Advertisement Object Acknowledgement.
     DaoAck(DaoAck),
+    /// Destination Cleanup Object.
+    Dco(Dco),
+    /// Destination Cleanup Object Acknowledgement.
+    DcoAck(DcoAck),
 }
 
 /// Mode of operation: RFC 6550 s6.3.1, figure 15.
@@ -107,6 +115,36 @@ pub struct DaoAck {
     pub options: Vec<RplOption>,
 }
 
+/// Ends routes that lead over a former path: RFC 9009 s4.3.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dco {
+    /// RPLInstanceID.
+    pub instance: u8,
+    /// K: the sender wants a DCO-ACK.
+    pub ack_wanted: bool,
+    /// Why; passed on as it came.
+    pub status: u8,
+    /// DCOSequence, to match the DCO-ACK.
+    pub sequence: u8,
+    /// DODAGID, present when the instance is local (D).
+    pub dodag_id: Option<Address>,
+    /// Targets and transits.
+    pub options: Vec<RplOption>,
+}
+
+/// Answers a DCO: RFC 9009 s4.3.4.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DcoAck {
+    /// RPLInstanceID.
+    pub instance: u8,
+    /// DCOSequence of the DCO.
+    pub sequence: u8,
+    /// 0 if the receiver took it.
+    pub status: u8,
+    /// DODAGID, present when the instance is local (D).
+    pub dodag_id: Option<Address>,
+}
+
 /// Status of a DAO-ACK: RFC 6550 s6.5.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DaoStatus(pub u8);
@@ -131,6 +169,8 @@ impl Message {
             DIO => Dio::parse(bytes).map(Self::Dio),
             DAO => Dao::parse(bytes).map(Self::Dao),
             DAO_ACK => DaoAck::parse(bytes).map(Self::DaoAck),
+            DCO => Dco::parse(bytes).map(Self::Dco),
+            DCO_ACK => DcoAck::parse(bytes).map(Self::DcoAck),
             _ => Err(Reader::new("RPL", bytes).error("code", Problem::Unsupported)),
         }
     }
@@ -141,6 +181,8 @@ impl Message {
             Self::Dio(dio) => dio.emit(out),
             Self::Dao(dao) => dao.emit(out),
             Self::DaoAck(ack) => ack.emit(out),
+            Self::Dco(dco) => dco.emit(out),
+            Self::DcoAck(ack) => ack.emit(out),
         }
     }
     /// The ICMPv6 code.
@@ -150,6 +192,8 @@ impl Message {
             Self::Dio(_) => DIO,
             Self::Dao(_) => DAO,
             Self::DaoAck(_) => DAO_ACK,
+            Self::Dco(_) => DCO,
+            Self::DcoAck(_) => DCO_ACK,
         }
     }
     /// The name that users see in records and captures.
@@ -159,6 +203,8 @@ impl Message {
             Self::Dio(_) => "dio",
             Self::Dao(_) => "dao",
             Self::DaoAck(_) => "dao_ack",
+            Self::Dco(_) => "dco",
+            Self::DcoAck(_) => "dco_ack",
         }
     }
 }
@@ -252,6 +298,42 @@ impl DaoAck {
         out.extend_from_slice(&[self.instance, flags, self.sequence, self.status.0]);
         out.extend_from_slice(self.dodag_id.as_ref().map_or(&[][..], |id| &id[..]));
         RplOption::emit_all(&self.options, out);
+    }
+}
+
+impl Dco {
+    fn parse(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new("DCO", bytes);
+        let instance = reader.u8("RPLInstanceID")?;
+        let flags = reader.u8("K, D, flags")?;
+        let status = reader.u8("status")?;
+        let sequence = reader.u8("DCOSequence")?;
+        let dodag_id = if flags & 0x40 != 0 { Some(reader.array("DODAGID")?) } else { None };
+        let options = RplOption::parse_all(&mut reader)?;
+        Ok(Self { instance, ack_wanted: flags & 0x80 != 0, status, sequence, dodag_id, options })
+    }
+    fn emit(&self, out: &mut Vec<u8>) {
+        let flags = u8::from(self.ack_wanted) << 7 | u8::from(self.dodag_id.is_some()) << 6;
+        out.extend_from_slice(&[self.instance, flags, self.status, self.sequence]);
+        out.extend_from_slice(self.dodag_id.as_ref().map_or(&[][..], |id| &id[..]));
+        RplOption::emit_all(&self.options, out);
+    }
+}
+
+impl DcoAck {
+    fn parse(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new("DCO-ACK", bytes);
+        let instance = reader.u8("RPLInstanceID")?;
+        let flags = reader.u8("D, flags")?;
+        let sequence = reader.u8("DCOSequence")?;
+        let status = reader.u8("status")?;
+        let dodag_id = if flags & 0x80 != 0 { Some(reader.array("DODAGID")?) } else { None };
+        Ok(Self { instance, sequence, status, dodag_id })
+    }
+    fn emit(&self, out: &mut Vec<u8>) {
+        let flags = u8::from(self.dodag_id.is_some()) << 7;
+        out.extend_from_slice(&[self.instance, flags, self.sequence, self.status]);
+        out.extend_from_slice(self.dodag_id.as_ref().map_or(&[][..], |id| &id[..]));
     }
 }
 

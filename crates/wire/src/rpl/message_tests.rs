@@ -27,6 +27,7 @@ fn configuration() -> DodagConfiguration {
 fn transit(parent: Option<Address>) -> TransitInformation {
     TransitInformation {
         external: true,
+        invalidates: true,
         path_control: 0xc0,
         path_sequence: 241,
         path_lifetime: 30,
@@ -96,6 +97,12 @@ fn every_message() -> Vec<Message> {
         let status = DaoStatus::REJECTED;
         Message::DaoAck(DaoAck { instance: 1, sequence: 7, status, dodag_id, options: Vec::new() })
     };
+    let dco = |dodag_id| {
+        let (options, status) = (options.clone(), 195);
+        Message::Dco(Dco { instance: 1, ack_wanted: true, status, sequence: 7, dodag_id, options })
+    };
+    let dco_ack =
+        |dodag_id| Message::DcoAck(DcoAck { instance: 1, sequence: 7, status: 130, dodag_id });
     vec![
         Message::Dis(Dis::default()),
         Message::Dis(Dis { options: options.clone() }),
@@ -105,6 +112,10 @@ fn every_message() -> Vec<Message> {
         dao(Some(HOST)),
         ack(None),
         ack(Some(HOST)),
+        dco(None),
+        dco(Some(HOST)),
+        dco_ack(None),
+        dco_ack(Some(HOST)),
     ]
 }
 
@@ -148,6 +159,16 @@ fn a_dio_has_its_fields_where_the_rfc_puts_them() {
     let bytes = bytes_of(&dio(vec![RplOption::DodagConfiguration(configuration())]));
     assert_eq!(bytes[..8], [0x1e, 240, 1, 0, 0x80 | 2 << 3 | 5, 241, 0, 0]);
     assert_eq!(bytes[24..], [4, 14, 0x9d, 8, 12, 10, 4, 0, 0, 128, 0, 1, 0, 30, 0, 60]);
+}
+
+#[test]
+fn a_dco_has_its_fields_where_the_rfc_puts_them() {
+    let options = vec![RplOption::TransitInformation(transit(None))];
+    let dco =
+        Dco { instance: 1, ack_wanted: false, status: 195, sequence: 7, dodag_id: None, options };
+    let bytes = bytes_of(&Message::Dco(dco));
+    // E and I are the two highest bits of a transit.
+    assert_eq!(bytes, [1, 0, 195, 7, 6, 4, 0xc0, 0xc0, 241, 30]);
 }
 
 #[test]
@@ -197,7 +218,7 @@ fn the_etx_object_keeps_its_value() {
 
 #[test]
 fn random_bytes_never_panic() {
-    proptest::proptest!(|(code in 0u8..5, bytes: Vec<u8>)| {
+    proptest::proptest!(|(code in 0u8..10, bytes: Vec<u8>)| {
         if let Ok(message) = Message::parse(code, &bytes) {
             let again = bytes_of(&message);
             proptest::prop_assert_eq!(Message::parse(code, &again), Ok(message));

@@ -9,7 +9,7 @@ mod option;
 mod packet_information;
 mod source_route;
 
-pub use message::{Dao, DaoAck, DaoStatus, Dio, Dis, Message, Mode};
+pub use message::{Dao, DaoAck, DaoStatus, Dco, DcoAck, Dio, Dis, Message, Mode};
 pub use option::{
     DodagConfiguration, Metric, PrefixInformation, RouteInformation, RplOption,
     SolicitedInformation, Target, TransitInformation,

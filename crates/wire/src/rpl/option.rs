@@ -120,6 +120,8 @@ pub struct Target {
 pub struct TransitInformation {
     /// E: the targets lie outside the RPL network.
     pub external: bool,
+    /// I: the router at which the old path and the new one part ends the old one (RFC 9009 s4.2).
+    pub invalidates: bool,
     /// Preferences among parents.
     pub path_control: u8,
     /// Grows when the targets' owner has news.
@@ -365,15 +367,17 @@ impl Target {
 
 impl TransitInformation {
     fn parse(data: &mut Reader) -> Result<Self, DecodeError> {
-        let external = data.u8("E, flags")? & 0x80 != 0;
+        let flags = data.u8("E, I, flags")?;
+        let (external, invalidates) = (flags & 0x80 != 0, flags & 0x40 != 0);
         let path_control = data.u8("path control")?;
         let path_sequence = data.u8("path sequence")?;
         let path_lifetime = data.u8("path lifetime")?;
         let parent = if data.is_empty() { None } else { Some(data.array("parent address")?) };
-        Ok(Self { external, path_control, path_sequence, path_lifetime, parent })
+        Ok(Self { external, invalidates, path_control, path_sequence, path_lifetime, parent })
     }
     fn emit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[u8::from(self.external) << 7, self.path_control]);
+        let flags = u8::from(self.external) << 7 | u8::from(self.invalidates) << 6;
+        out.extend_from_slice(&[flags, self.path_control]);
         out.extend_from_slice(&[self.path_sequence, self.path_lifetime]);
         out.extend_from_slice(self.parent.as_ref().map_or(&[][..], |parent| &parent[..]));
     }
