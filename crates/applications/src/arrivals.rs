@@ -36,6 +36,13 @@ impl Arrivals {
         | Self::Bursts { period, .. }) = self;
         *period
     }
+    /// Sets the mean gap.
+    const fn set_period(&mut self, gap: Duration) {
+        let (Self::Periodic { period, .. }
+        | Self::Poisson { period }
+        | Self::Bursts { period, .. }) = self;
+        *period = gap;
+    }
     fn first(&self, rng: &mut Rng) -> Duration {
         match self {
             Self::Poisson { period } => period.mul_f64(rng.exponential()),
@@ -90,6 +97,15 @@ impl Schedule {
             self.next = Some(now.max(Instant::ZERO + self.start) + phase);
         }
     }
+    /// Another mean gap from now on. The next event comes at a random time within one gap, so that nodes which are told at
+    /// one moment do not act in step.
+    pub fn pace(&mut self, now: Instant, period: Duration) {
+        self.arrivals.set_period(period);
+        if self.next.is_some() {
+            let phase = self.arrivals.first(&mut self.rng);
+            self.next = Some(now.max(Instant::ZERO + self.start) + phase);
+        }
+    }
     /// The time of the next event.
     pub const fn next(&self) -> Option<Instant> {
         self.next
@@ -100,7 +116,9 @@ impl Schedule {
         self.events += 1;
         let gap = self.arrivals.gap(self.events, &mut self.rng);
         let more = self.events_max.is_none_or(|max| self.events < max);
-        self.next = more.then(|| due + gap);
+        // After a loss of power the events that were due meanwhile are left out.
+        let next = due + gap;
+        self.next = more.then(|| if next < now { now + gap } else { next });
         Some(self.events)
     }
 }

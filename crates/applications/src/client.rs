@@ -41,6 +41,8 @@ pub struct Client {
     schedule: Schedule,
     /// Requests from the oldest that is not over on, and which of them are over.
     open: VecDeque<(RequestId, bool)>,
+    /// Number of its first datagram.
+    first: u32,
     sent: u64,
     answered: u64,
 }
@@ -58,7 +60,14 @@ impl Client {
             Carrier::Datagrams => payload_octets.max(NUMBER_OCTETS),
         };
         let open = VecDeque::new();
-        Self { collector, carrier, payload_octets, schedule, open, sent: 0, answered: 0 }
+        let first = 0;
+        Self { collector, carrier, payload_octets, schedule, open, first, sent: 0, answered: 0 }
+    }
+
+    /// The number of its first datagram: a client that starts again after a loss of memory repeats none.
+    #[must_use]
+    pub fn numbered_from(self, first: u32) -> Self {
+        Self { first, ..self }
     }
 
     fn send(&mut self, event: u64, host: &mut HostHandle<'_>) {
@@ -74,7 +83,7 @@ impl Client {
                 self.open.push_back((request, false));
             }
             Carrier::Datagrams => {
-                let number = self.sent as u32;
+                let number = self.first.wrapping_add(self.sent as u32);
                 payload[..NUMBER_OCTETS].copy_from_slice(&number.to_be_bytes());
                 host.report(Report::Published { number });
                 host.send_datagram(DATAGRAM_PORT, (self.collector, DATAGRAM_PORT), payload);
@@ -102,6 +111,9 @@ fn reading(number: u64, octets: usize) -> Vec<u8> {
 
 impl Application for Client {
     fn handle(&mut self, now: Instant, input: Input, host: &mut HostHandle<'_>) {
+        if let Some(period) = input.pace_of(host.address()) {
+            return self.schedule.pace(now, period);
+        }
         match input {
             Input::Joined => self.schedule.begin(now),
             Input::Deadline => {

@@ -130,6 +130,9 @@ fn members(response: &Message) -> (u16, u16) {
 
 impl Application for EntityClient {
     fn handle(&mut self, now: Instant, input: Input, host: &mut HostHandle<'_>) {
+        if let Some(period) = input.pace_of(host.address()) {
+            return self.schedule.pace(now, period);
+        }
         match input {
             Input::Joined => self.due = Some(now.max(Instant::ZERO + self.setup)),
             Input::Deadline => {

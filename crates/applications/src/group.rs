@@ -42,6 +42,9 @@ impl GroupClient {
 
 impl Application for GroupClient {
     fn handle(&mut self, now: Instant, input: Input, host: &mut HostHandle<'_>) {
+        if let Some(period) = input.pace_of(host.address()) {
+            return self.schedule.pace(now, period);
+        }
         match input {
             Input::Joined => self.schedule.begin(now),
             Input::Deadline if self.schedule.take(now).is_some() => {

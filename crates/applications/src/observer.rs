@@ -50,6 +50,9 @@ impl Observer {
 
 impl Application for Observer {
     fn handle(&mut self, now: Instant, input: Input, host: &mut HostHandle<'_>) {
+        if let Some(period) = input.pace_of(self.sensor) {
+            return self.schedule.pace(now, period);
+        }
         match input {
             Input::Joined => self.schedule.begin(now),
             Input::Deadline => {

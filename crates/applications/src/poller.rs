@@ -31,6 +31,9 @@ impl Poller {
 
 impl Application for Poller {
     fn handle(&mut self, now: Instant, input: Input, host: &mut HostHandle<'_>) {
+        if let Some(period) = input.pace_of(self.sensor) {
+            return self.schedule.pace(now, period);
+        }
         match input {
             Input::Joined => self.schedule.begin(now),
             Input::Deadline if self.schedule.take(now).is_some() => {

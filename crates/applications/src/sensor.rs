@@ -20,6 +20,8 @@ pub struct Sensor {
     path: String,
     payload_octets: usize,
     schedule: Schedule,
+    /// Number of its first state.
+    first: u32,
     number: u32,
     executed: u64,
 }
@@ -28,7 +30,12 @@ impl Sensor {
     /// A sensor whose state has `payload_octets`, at least four.
     pub fn new(path: String, payload_octets: usize, schedule: Schedule) -> Self {
         let payload_octets = payload_octets.max(NUMBER_OCTETS);
-        Self { path, payload_octets, schedule, number: 0, executed: 0 }
+        Self { path, payload_octets, schedule, first: 0, number: 0, executed: 0 }
+    }
+    /// The number of its first state: a sensor that starts again after a loss of memory repeats none.
+    #[must_use]
+    pub fn numbered_from(self, first: u32) -> Self {
+        Self { first, number: first, ..self }
     }
     fn state(&self) -> Vec<u8> {
         let mut state = self.number.to_be_bytes().to_vec();
@@ -42,6 +49,9 @@ impl Application for Sensor {
         Claims { paths: vec![self.path.clone()], ports: Vec::new() }
     }
     fn handle(&mut self, now: Instant, input: Input, host: &mut HostHandle<'_>) {
+        if let Some(period) = input.pace_of(host.address()) {
+            return self.schedule.pace(now, period);
+        }
         match input {
             Input::Request { exchange, message, .. } if message.code == Code::GET => {
                 self.executed += 1;
@@ -69,7 +79,10 @@ impl Application for Sensor {
         self.schedule.next()
     }
     fn snapshot(&self) -> Snapshot {
-        let counters = vec![("executed", self.executed), ("changes", u64::from(self.number))];
+        let counters = vec![
+            ("executed", self.executed),
+            ("changes", u64::from(self.number.wrapping_sub(self.first))),
+        ];
         Snapshot { name: "sensor", counters }
     }
 }

@@ -38,6 +38,7 @@ pub fn write(out: &mut dyn Write, scenario: &Scenario, report: &Report) -> io::R
         &Metrics::OF_DATAGRAMS[..],
         &Metrics::OF_GROUPS[..],
         &Metrics::OF_QUERIES[..],
+        &Metrics::OF_EVENTS[..],
     ];
     let absent: Vec<&str> = kinds
         .into_iter()

@@ -42,6 +42,8 @@ use crate::{Addresses, Headers, RouteTable};
 pub struct Config {
     /// The node, for the names of its packets.
     pub node: NodeId,
+    /// How often the node has lost its memory, for the same names.
+    pub losses: u16,
     /// Hop limit of packets that are made here.
     pub hop_limit: u8,
     /// Mode E2E: octets that a frame has for 6LoWPAN, to which packets are cut; `None` where the layer below takes them as
@@ -87,7 +89,7 @@ impl Ipv6 {
         Self {
             forwarder: Forwarder::new(addresses, routes),
             sender: Sender {
-                names: Names::new(config.node),
+                names: Names::new(config.node, config.losses),
                 uplink: Uplink::new(config.uplink),
                 cutter,
                 hop_limit: config.hop_limit,

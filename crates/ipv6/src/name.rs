@@ -7,11 +7,13 @@ use crate::event::Class;
 
 /// The lowest bit of the class in a name.
 const CLASS_BIT: u32 = 56;
+/// The lowest bit of the losses of memory in a name.
+const LOSSES_BIT: u32 = 28;
 
 /// Names that are unique in the run, and never [`Handle::NONE`].
 ///
 /// ```text
-///   | class 4 bits, from bit 56 | node 16 bits, from bit 40 | number, from 1 |
+///   | class 4 bits, from bit 56 | node 16 bits, from bit 40 | losses of memory 12 bits, from bit 28 | number, from 1 |
 /// ```
 #[derive(Clone, Debug)]
 pub(crate) struct Names {
@@ -22,8 +24,9 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    pub const fn new(node: NodeId) -> Self {
-        Self { node, last: 0, newest: Handle::NONE }
+    /// Names of a node that has lost its memory so many times.
+    pub const fn new(node: NodeId, losses: u16) -> Self {
+        Self { node, last: (losses as u64) << LOSSES_BIT, newest: Handle::NONE }
     }
     /// The name of the next packet.
     pub fn next(&mut self, class: Class) -> Handle {

@@ -28,14 +28,18 @@ pub fn topology(scenario: &Scenario) -> TopologySpec {
         Topology::Random(random) => TopologySpec::RandomSquare {
             nodes: random.nodes.into(),
             side_m: random.side_m,
+            height_m: random.height_m,
             neighbours: SQUARE_NEIGHBOURS,
             pdr: SQUARE_PDR,
             tx_power: tx_power(scenario),
         },
         Topology::Positions(positions) => TopologySpec::File(positions.file.clone()),
         Topology::Places(places) => {
-            let all = places.x_m.iter().zip(&places.y_m).take(places.count());
-            TopologySpec::Explicit(all.map(|(x, y)| Position::new(*x, *y)).collect())
+            let heights = places.z_m.iter().copied().chain(core::iter::repeat(0.0));
+            let all = places.x_m.iter().zip(&places.y_m).zip(heights).take(places.count());
+            TopologySpec::Explicit(
+                all.map(|((x, y), z)| Position::new(*x, *y).at_height(z)).collect(),
+            )
         }
         Topology::Table(table) => TopologySpec::Unplaced {
             // A table that cannot be read is refused with the medium, whatever the number.
@@ -97,10 +101,11 @@ pub fn tx_power(scenario: &Scenario) -> Dbm {
 /// Builds the medium of the first seed and discards it, to report a bad file or an impossible topology before any
 /// simulation.
 pub fn check(scenario: &Scenario) -> Result<(), BuildError> {
-    let seed = Seed(scenario.head.seed);
+    let seed = scenario.place_seed(Seed(scenario.head.seed));
     let places = topology(scenario).place(seed)?;
     build(scenario.radio.medium.clone(), &places, seed)?;
     Interference::new(&interferers(scenario), places.nodes(), places.positions(), seed)?;
+    scenario.check_events(places.nodes())?;
     Ok(())
 }
 

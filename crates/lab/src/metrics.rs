@@ -4,6 +4,7 @@
 
 mod measurement;
 mod queries;
+mod recovery;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,6 +16,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use self::measurement::Measurement;
+pub use self::recovery::{EVENT_WINDOW, EventMetrics};
 use crate::transfer::Transfers;
 
 /// The metrics of one run; a metric without data is absent.
@@ -212,6 +214,27 @@ pub struct Metrics {
     /// Most hops of a member.
     #[serde(default)]
     pub entity_hops_most: Option<f64>,
+    /// What happened to the network, also during the warm-up.
+    #[serde(default)]
+    pub events: u64,
+    /// Mean time from an event that cut nodes off to the moment when all of them have routes, of events that recovered.
+    #[serde(default)]
+    pub recovery_mean_s: Option<f64>,
+    /// The longest of these times.
+    #[serde(default)]
+    pub recovery_most_s: Option<f64>,
+    /// Events that cut nodes off and did not recover in the run.
+    #[serde(default)]
+    pub unrecovered: u64,
+    /// Of the requests and datagrams of the five minutes after events, those that were lost.
+    #[serde(default)]
+    pub event_loss: Option<f64>,
+    /// Changes of preferred parent in these five minutes, for each event.
+    #[serde(default)]
+    pub event_parent_changes: Option<f64>,
+    /// Each event.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub event_list: Vec<EventMetrics>,
     /// Transfers: completion times, TCP and links.
     #[serde(flatten)]
     pub transfers: Transfers,
@@ -277,6 +300,16 @@ impl Metrics {
         "entity_hops_most",
     ];
 
+    /// The metrics of events; the first is their number.
+    pub const OF_EVENTS: [&'static str; 6] = [
+        "events",
+        "recovery_mean_s",
+        "recovery_most_s",
+        "unrecovered",
+        "event_loss",
+        "event_parent_changes",
+    ];
+
     /// Measures of mechanisms, which claims about them ask for. The table for people leaves them out; JSON and
     /// CSV have them.
     pub const MECHANISMS: [&'static str; 29] = [
@@ -335,7 +368,19 @@ impl Metrics {
         let mut numbers = self.numbers_of_the_network().to_vec();
         numbers.extend(self.transfers.numbers());
         numbers.extend(self.numbers_of_queries());
+        numbers.extend(self.numbers_of_events());
         numbers
+    }
+
+    fn numbers_of_events(&self) -> [(&'static str, Option<f64>); 6] {
+        [
+            ("events", Some(self.events as f64)),
+            ("recovery_mean_s", self.recovery_mean_s),
+            ("recovery_most_s", self.recovery_most_s),
+            ("unrecovered", Some(self.unrecovered as f64)),
+            ("event_loss", self.event_loss),
+            ("event_parent_changes", self.event_parent_changes),
+        ]
     }
 
     fn numbers_of_the_network(&self) -> [(&'static str, Option<f64>); 56] {

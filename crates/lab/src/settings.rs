@@ -5,8 +5,9 @@ use lowmesh_coap::{CongestionControl, HostLimits};
 use lowmesh_mac::csma::{self, Acknowledgement};
 use lowmesh_mac::frame::{PAYLOAD_OCTETS_MAX, SHORT_GAIN_OCTETS};
 use lowmesh_mac::tsch::hopping::HoppingSequence;
-use lowmesh_sim::air::CcaMode;
+use lowmesh_sim::air::{CcaMode, build};
 use lowmesh_sim::energy::Currents;
+use lowmesh_sim::topology::Topology;
 use lowmesh_sim::traffic::Process;
 use lowmesh_sim::{Carrier, Error, Mesh, NodeParts, Sinks, Wire, traffic};
 use lowmesh_stack::{LinkLayer, Oscore, Routes};
@@ -15,13 +16,14 @@ use lowmesh_units::{Addressing, Channel, Dbm, Duration, NodeId, Seed};
 use crate::air;
 use crate::scenario::{
     self, Ack, Addresses, Application, Arrivals, BorderRouter, Cca, Collector, Contiki2014, Csma,
-    Duplicates, Mac, MeshRange, RplMode, Scenario, Thin, Topology, Tsch,
+    Duplicates, Mac, MeshRange, RplMode, Scenario, Thin, Tsch,
 };
 
 /// Builds the mesh of a scenario.
 pub fn mesh(scenario: &Scenario, seed: Seed, sinks: Sinks) -> Result<Mesh, Error> {
-    let topology = air::topology(scenario).place(seed)?;
-    let medium = lowmesh_sim::air::build(scenario.radio.medium.clone(), &topology, seed)?;
+    let place_seed = scenario.place_seed(seed);
+    let topology = air::topology(scenario).place(place_seed)?;
+    let medium = build(scenario.radio.medium.clone(), &topology, place_seed)?;
     let mut builder =
         Mesh::builder(seed).medium(medium).interferers(air::interferers(scenario)).sinks(sinks);
     let (meshes, usual) = (scenario.meshes(), parts(scenario));
@@ -31,15 +33,11 @@ pub fn mesh(scenario: &Scenario, seed: Seed, sinks: Sinks) -> Result<Mesh, Error
         *entities = scenario.entities(nodes);
     }
     builder = builder.traffic(traffic);
-    for (index, mesh) in meshes.iter().enumerate() {
-        let end = meshes.get(index + 1).map_or(nodes, |next| next.first);
-        let router = in_mesh(usual.clone(), mesh);
-        let root = NodeParts { is_border_router: true, ..router.clone() };
-        builder = builder.node(NodeId(mesh.first), root);
-        builder = builder.nodes(mesh.first + 1..end, |id| {
-            let own = scenario.traffic.failures.iter().find(|one| one.node == id.0);
-            NodeParts { fails_after: own.map(|one| one.time), ..router.clone() }
-        });
+    let routers: Vec<NodeParts> = meshes.iter().map(|mesh| in_mesh(usual.clone(), mesh)).collect();
+    for id in 0..nodes {
+        let (router, first) = (&routers[mesh_of(&meshes, id)], |mesh: &MeshRange| mesh.first == id);
+        let is_border_router = meshes.iter().any(first);
+        builder = builder.node(NodeId(id), NodeParts { is_border_router, ..router.clone() });
     }
     if meshes.len() > 1 {
         builder = builder.backbone(Wire { delay: scenario.backbone.delay });
@@ -51,9 +49,27 @@ pub fn mesh(scenario: &Scenario, seed: Seed, sinks: Sinks) -> Result<Mesh, Error
         builder = builder.line(NodeId(line.near), NodeId(line.far), line.parts());
     }
     if let Some(positions) = topology.positions() {
+        let choice = scenario.radio.medium.clone();
         builder = builder.positions(positions);
+        if choice.row().make.needs.is_places() {
+            builder = builder.movable(move |positions| {
+                build(choice.clone(), &Topology::placed(positions.to_vec()), place_seed)
+            });
+        }
     }
-    builder.build()
+    builder.events(scenario.happenings()?).build()
+}
+
+/// The mesh that a node is in: one that lists it, or else that of the last border router up to it.
+fn mesh_of(meshes: &[MeshRange], node: u16) -> usize {
+    let lists = |mesh: &MeshRange| mesh.first != node && mesh.border_router.nodes.contains(&node);
+    let before = |mesh: &MeshRange| mesh.first <= node;
+    let own = meshes.iter().position(|mesh| mesh.first == node);
+    own.or_else(|| meshes.iter().position(lists))
+        .or_else(|| {
+            meshes.iter().rposition(|mesh| before(mesh) && mesh.border_router.nodes.is_empty())
+        })
+        .unwrap_or_default()
 }
 
 /// The parts of a node in one of several meshes.
@@ -234,7 +250,7 @@ fn contended(config: csma::Config) -> (LinkLayer, usize) {
 /// Where routes come from; the scenario's reader refuses static ones without a good tree.
 fn routes(scenario: &Scenario) -> Routes {
     match (&scenario.topology, scenario.head.routes) {
-        (Topology::Tree(tree), scenario::Routes::Static) => {
+        (scenario::Topology::Tree(tree), scenario::Routes::Static) => {
             tree.steps().map_or(Routes::Rpl, Routes::Static)
         }
         _ => Routes::Rpl,

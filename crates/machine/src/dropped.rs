@@ -83,11 +83,13 @@ pub enum DropReason {
     Unheard,
     /// A wired link lost it.
     LineLoss,
+    /// The node that held it lost its power, and with it its memory.
+    PowerLost,
 }
 
 impl DropReason {
     /// Every reason, in the order of reports.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::QueueFull,
         Self::NoAck,
         Self::Desynchronised,
@@ -113,6 +115,7 @@ impl DropReason {
         Self::Suppressed,
         Self::Unheard,
         Self::LineLoss,
+        Self::PowerLost,
     ];
 
     /// The name that users see in tables and records.
@@ -143,6 +146,7 @@ impl DropReason {
             Self::Suppressed => "suppressed",
             Self::Unheard => "unheard",
             Self::LineLoss => "line_loss",
+            Self::PowerLost => "power_lost",
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::capture::{Capture, Captured};
 use crate::error::Error;
 use crate::group_book::{Addressed, GroupBook};
 use crate::ledger::Ledger;
+use crate::lives::Lives;
 use crate::names::Names;
 use crate::occupancy::Occupancy;
 use crate::record::{self, Datagram, Ending, NodeSummary, Outcome};
@@ -39,6 +40,10 @@ pub(crate) struct Books {
     pub(crate) buffers: Vec<Occupancy>,
     /// Radio time of each node at the moment it joined.
     pub(crate) joined_radio: Vec<RadioTime>,
+    /// The lives of each node that are over.
+    pub(crate) lives: Vec<Lives>,
+    /// Nodes that have lost their memory and had no parent since.
+    restarted: Vec<bool>,
     /// Frames that have gone out.
     frames: u64,
 }
@@ -58,6 +63,8 @@ impl Books {
             published: BTreeMap::new(),
             buffers: vec![Occupancy::default(); nodes],
             joined_radio: vec![RadioTime::default(); nodes],
+            lives: vec![Lives::default(); nodes],
+            restarted: vec![false; nodes],
             frames: 0,
         }
     }
@@ -211,6 +218,21 @@ impl Books {
         }
     }
 
+    /// A node has lost its memory: the requests of its applications that are not over have failed.
+    pub(crate) fn note_life_over(&mut self, now: Instant, id: NodeId, node: &Node) {
+        let index = id.index();
+        for place in std::mem::take(&mut self.requests[index]).into_iter().flatten() {
+            let is_open = |one: &record::Transaction| one.ending == Ending::Open;
+            if self.outcome.transactions.get(place).is_some_and(is_open) {
+                let failed = Transaction::Failed(Handle::NONE, DropReason::PowerLost);
+                self.note_transaction(now, id, place, failed);
+            }
+        }
+        self.lives[index].end(node, now);
+        self.buffers[index].set(now, 0);
+        self.restarted[index] = true;
+    }
+
     /// Traces a fact about the transaction at an index of the record; its name in the trace is the index plus 1.
     fn note_transaction(&mut self, now: Instant, node: NodeId, place: usize, event: Transaction) {
         let event = event.renamed(Handle(place as u64 + 1));
@@ -246,12 +268,16 @@ impl Books {
         let summary = &mut self.outcome.nodes[index];
         match network {
             Network::Desynchronised => summary.desynchronisations += 1,
-            Network::Parent(Some(_)) if summary.joined.is_some() => summary.parent_changes += 1,
+            Network::Parent(Some(_)) if self.restarted[index] => self.restarted[index] = false,
+            Network::Parent(Some(_)) if summary.joined.is_some() => {
+                summary.parent_changes += 1;
+                self.outcome.parent_changes.push((now, id));
+            }
             _ => {}
         }
         if summary.joined.is_none() && node.is_joined() {
             summary.joined = Some(now);
-            self.joined_radio[index] = node.radio_time(now);
+            self.joined_radio[index] = self.lives[index].radio_with(node, now);
         }
     }
 

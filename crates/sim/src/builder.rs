@@ -5,18 +5,21 @@ use std::collections::BTreeMap;
 use lowmesh_stack::{Application, LinkLayer, Node, Routes};
 use lowmesh_units::{Duration, Instant, NodeId, PanId, Purpose, Rng, Seed};
 
-use crate::air::error::ConfigError;
+use crate::air::error::{BuildError, ConfigError};
 use crate::air::{Interference, Interferer, Medium, Position};
 use crate::backbone::{Backbone, LineParts, UplinkSink, Wire};
+use crate::blueprint::Blueprint;
 use crate::capture::Capture;
 use crate::clock::Clock;
 use crate::driver::{Contended, Driver, Slotted, Tuning};
 use crate::error::Error;
-use crate::mesh::{Mesh, Sinks};
+use crate::event::{Event, Memory, check_plan};
+use crate::mesh::{Mesh, Plan, Sinks};
+use crate::moving::{Rebuild, Site, UNMOVABLE};
 use crate::names::Names;
 use crate::parts::NodeParts;
 use crate::trace::Trace;
-use crate::traffic::{self, Plan};
+use crate::traffic;
 use crate::world::{Beginning, Part, World};
 
 /// Builder of a [`Mesh`]; [`Mesh::builder`] returns one.
@@ -25,6 +28,7 @@ pub struct Builder {
     seed: Seed,
     medium: Option<Box<dyn Medium>>,
     positions: Option<Vec<Position>>,
+    rebuild: Option<Rebuild>,
     interferers: Vec<Interferer>,
     nodes: BTreeMap<NodeId, NodeParts>,
     /// A node that was given twice.
@@ -35,6 +39,7 @@ pub struct Builder {
     lines: Vec<(NodeId, NodeId, LineParts)>,
     uplink: Uplink,
     sinks: Sinks,
+    events: Vec<(Instant, Event)>,
 }
 
 /// The sink of packets for other networks.
@@ -54,6 +59,7 @@ impl Mesh {
             seed,
             medium: None,
             positions: None,
+            rebuild: None,
             interferers: Vec::new(),
             nodes: BTreeMap::new(),
             twice: None,
@@ -63,6 +69,7 @@ impl Mesh {
             lines: Vec::new(),
             uplink: Uplink::default(),
             sinks: Sinks::default(),
+            events: Vec::new(),
         }
     }
 }
@@ -79,6 +86,17 @@ impl Builder {
     #[must_use]
     pub fn positions(mut self, positions: &[Position]) -> Self {
         self.positions = Some(positions.to_vec());
+        self
+    }
+
+    /// Lets events move nodes: `rebuild` makes the medium for other positions. [`Builder::positions`] says where the nodes
+    /// begin.
+    #[must_use]
+    pub fn movable(
+        mut self,
+        rebuild: impl Fn(&[Position]) -> Result<Box<dyn Medium>, BuildError> + Send + 'static,
+    ) -> Self {
+        self.rebuild = Some(Rebuild(Box::new(rebuild)));
         self
     }
 
@@ -153,6 +171,13 @@ impl Builder {
         self
     }
 
+    /// Plans events. Those of one moment happen in the order in which they were given.
+    #[must_use]
+    pub fn events(mut self, events: impl IntoIterator<Item = (Instant, Event)>) -> Self {
+        self.events.extend(events);
+        self
+    }
+
     /// Builds the mesh at time zero; an error says which parts do not fit together.
     pub fn build(mut self) -> Result<Mesh, Error> {
         let medium = self.medium.take().ok_or_else(|| {
@@ -160,22 +185,15 @@ impl Builder {
             ConfigError::new("medium", &"none", allowed)
         })?;
         let mut nodes = self.consecutive(medium.links().nodes())?;
-        let is_open = self.backbone.is_some() || !self.lines.is_empty() || self.uplink.0.is_some();
-        for node in &mut nodes {
-            node.stack.uplink |= is_open;
-        }
-        let roots = roots(&nodes)?;
+        let roots = self.settle(&mut nodes)?;
         let (seed, count) = (self.seed, nodes.len());
-        for (node, root) in nodes.iter_mut().zip(&roots) {
-            if let Some(oscore) = &mut node.stack.oscore {
-                (oscore.nodes, oscore.root) = (count as u16, *root);
-            }
-        }
+        let site = self.site()?;
         let interference =
             Interference::new(&self.interferers, count, self.positions.as_deref(), seed)?;
         let ids = || (0..count).map(|n| NodeId(n as u16));
-        let names = ids().zip(&nodes).map(|(id, node)| node.stack.addressing.eui64(seed, id));
-        let names = Names::new(names);
+        let (plan, late) = self.plan(&nodes)?;
+        let eui64 = |(id, node): (NodeId, &NodeParts)| node.stack.addressing.eui64(seed, id);
+        let names = Names::new(ids().zip(&nodes).map(eui64));
         let driver = driver(&nodes)?;
         let backbone = self.connect(&nodes)?;
         let mut machines = ids()
@@ -183,18 +201,24 @@ impl Builder {
             .map(|(id, node)| Node::new(&node.stack, id, node.is_border_router, seed))
             .collect::<Result<Vec<_>, _>>()?;
         let parts = ids().zip(&nodes).zip(&roots);
-        let parts = parts.map(|((id, node), root)| {
-            let collector = self.traffic.collector.of(id, &roots);
-            part(id, node, (*root, collector), &self.traffic)
-        });
-        let parts: Vec<Part> = parts.collect();
-        let addresses: Vec<_> = machines.iter().map(Node::global_address).collect();
-        let config = &self.traffic;
-        let plan = Plan { config, seed, parts: &parts, addresses: &addresses };
+        let parts: Vec<Part> = parts
+            .map(|((id, node), root)| {
+                let collector = self.traffic.collector.of(id, &roots);
+                part(id, node, (*root, collector), &self.traffic)
+            })
+            .collect();
+        let clocks = ids().zip(&nodes).map(|(id, node)| clock(seed, id, node)).collect();
+        let boots = ids().zip(&nodes).map(|(id, node)| boot(seed, id, node)).collect();
+        let queried = self.traffic.queried_members();
+        let blueprint = Blueprint {
+            seed,
+            addresses: machines.iter().map(Node::global_address).collect(),
+            stacks: nodes.into_iter().map(|node| node.stack).collect(),
+            traffic: self.traffic,
+            losses: vec![0; count],
+        };
         for (id, node) in ids().zip(&mut machines) {
-            for one in plan.applications(id) {
-                node.install(one)?;
-            }
+            blueprint.install(id, node, &parts)?;
         }
         for (id, one) in self.applications {
             let Some(node) = machines.get_mut(id.index()) else {
@@ -208,16 +232,69 @@ impl Builder {
             nodes: machines,
             parts,
             names,
-            clocks: ids().zip(&nodes).map(|(id, node)| clock(seed, id, node)).collect(),
-            boots: ids().zip(&nodes).map(|(id, node)| boot(seed, id, node)).collect(),
+            clocks,
+            boots,
             medium,
             interference,
             backbone,
+            blueprint,
             trace: Trace::new(self.sinks.trace),
             capture: self.sinks.pcap.map(Capture::new).transpose().map_err(Error::Capture)?,
         });
-        world.books.outcome.entity_members = self.traffic.queried_members();
-        Ok(Mesh::new(world, driver))
+        world.books.outcome.entity_members = queried;
+        world.site = site;
+        for node in late {
+            world.start_late(node);
+        }
+        Ok(Mesh::new(world, driver, plan))
+    }
+
+    /// Gives the parts of nodes what they have of the whole mesh; returns the border router of each node.
+    fn settle(&self, nodes: &mut [NodeParts]) -> Result<Vec<NodeId>, ConfigError> {
+        let is_open = self.backbone.is_some() || !self.lines.is_empty() || self.uplink.0.is_some();
+        for node in &mut *nodes {
+            node.stack.uplink |= is_open;
+        }
+        let (roots, count) = (roots(nodes)?, nodes.len() as u16);
+        for (node, root) in nodes.iter_mut().zip(&roots) {
+            if let Some(oscore) = &mut node.stack.oscore {
+                (oscore.nodes, oscore.root) = (count, *root);
+            }
+        }
+        Ok(roots)
+    }
+
+    /// Where nodes stand, if they can move; an error if events move nodes that cannot.
+    fn site(&mut self) -> Result<Option<Site>, ConfigError> {
+        let moves = |(_, event): &&(Instant, Event)| matches!(event, Event::Move { .. });
+        if let Some((rebuild, positions)) = self.rebuild.take().zip(self.positions.clone()) {
+            let interferers = self.interferers.clone();
+            return Ok(Some(Site { positions, rebuild, interferers }));
+        }
+        match self.events.iter().find(moves) {
+            Some((at, _)) => {
+                Err(ConfigError::new(format!("event `move` at {at} s"), &"move", UNMOVABLE))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// The events in order of time, and the nodes that are off from the start.
+    fn plan(&mut self, nodes: &[NodeParts]) -> Result<(Plan, Vec<NodeId>), ConfigError> {
+        let mut plan = std::mem::take(&mut self.events);
+        for (index, after) in
+            nodes.iter().enumerate().filter_map(|(i, n)| Some((i, n.fails_after?)))
+        {
+            let off = Event::Off { node: NodeId(index as u16), memory: Memory::Lost };
+            plan.push((Instant::ZERO + after, off));
+        }
+        plan.sort_by_key(|(at, _)| *at);
+        let late = check_plan(&plan, nodes.len()).map_err(|(index, error)| {
+            let (at, event) = &plan[index];
+            let key = format!("event `{}` at {at} s: {}", event.name(), error.key);
+            ConfigError::new(key, &error.value, error.allowed)
+        })?;
+        Ok((plan.into(), late))
     }
 
     /// The backbone between the border routers among `nodes`.
@@ -383,7 +460,6 @@ fn part(
         tx_power: node.tx_power,
         energy: node.energy,
         is_client: id != root && far_enough && !traffic.silent.contains(&id),
-        fails: node.fails_after.map(|time| Instant::ZERO + time),
     }
 }
 

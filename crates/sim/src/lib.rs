@@ -11,7 +11,10 @@
 //! | [`agenda`], [`clock`] | events in order, crystals that drift |
 //! | [`air`], [`topology`] | who hears whom, where nodes stand |
 //! | [`traffic`] | which applications run on which node |
-//! | `failure` | nodes that are switched off permanently |
+//! | [`event`], `happening` | what happens to a mesh from outside, and the one place where it takes effect |
+//! | `power`, `lives`, `blueprint` | nodes that lose their power and memory, and start again |
+//! | `moving` | nodes that move |
+//! | `recovery` | when all nodes have routes again |
 //! | `timeline` | datagrams in recoverable fragments, step by step |
 //! | `occupancy` | how full packet buffers are |
 //! | `rootless` | how long nodes have parents that lead to no root |
@@ -23,6 +26,7 @@
 pub mod agenda;
 pub mod air;
 pub mod backbone;
+mod blueprint;
 mod books;
 pub mod builder;
 pub mod capture;
@@ -30,14 +34,20 @@ pub mod clock;
 mod driver;
 pub mod energy;
 pub mod error;
-mod failure;
+pub mod event;
 mod group_book;
+mod happening;
 pub mod ledger;
+mod lives;
 pub mod mesh;
+mod moving;
 mod names;
 mod occupancy;
+mod params;
 pub mod parts;
+mod power;
 pub mod record;
+mod recovery;
 mod rootless;
 pub mod snapshot;
 mod summary;
@@ -50,6 +60,7 @@ mod world;
 pub use backbone::{LineParts, QueueRecord, Wire};
 pub use builder::Builder;
 pub use error::Error;
-pub use mesh::{InjectError, Mesh, Sinks};
+pub use event::Event;
+pub use mesh::{ApplyError, InjectError, Mesh, Sinks};
 pub use parts::{Carrier, NodeParts, PAN, prefix_of};
 pub use snapshot::{NodeSnapshot, Snapshot};

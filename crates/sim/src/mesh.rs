@@ -2,17 +2,20 @@
 //!
 //! Time goes from event to event, never from slot to slot.
 
+use std::collections::VecDeque;
 use std::io;
 
-use lowmesh_machine::{Handle, Machine as _, Rejected};
+use lowmesh_machine::{Handle, Machine as _, Rejected, earliest};
 use lowmesh_stack::Node;
 use lowmesh_stack::event::Input;
 use lowmesh_units::{Duration, Eui64, Instant, NodeId};
 use lowmesh_wire::ipv6::{Address, Header};
 
 use crate::agenda::Kind;
+use crate::air::error::BuildError;
 use crate::driver::Driver;
 use crate::error::Error;
+use crate::event::{Event, EventError};
 use crate::record::Outcome;
 use crate::snapshot::{NodeSnapshot, Snapshot};
 use crate::world::World;
@@ -54,6 +57,12 @@ pub enum InjectError {
         /// The current time of the mesh.
         now: Instant,
     },
+    /// The node has no power.
+    #[error("node {node} is switched off; switch it on with an event, or choose another node")]
+    Off {
+        /// The node.
+        node: NodeId,
+    },
     /// The node refuses.
     #[error("{0}")]
     Refused(Rejected),
@@ -63,6 +72,25 @@ pub enum InjectError {
     )]
     Malformed(String),
 }
+
+/// Why an event cannot happen now.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ApplyError {
+    /// The time is in the past.
+    #[error("{at} is in the past; the mesh is at {now}, so apply the event at {now} or later")]
+    Past {
+        /// The time that was given.
+        at: Instant,
+        /// The current time of the mesh.
+        now: Instant,
+    },
+    /// The event is not possible.
+    #[error(transparent)]
+    Event(#[from] EventError),
+}
+
+/// Events that are to happen, in order of time.
+pub(crate) type Plan = VecDeque<(Instant, Event)>;
 
 /// A mesh: nodes, a medium, and simulated time.
 ///
@@ -88,15 +116,19 @@ pub enum InjectError {
 /// ```
 #[derive(Debug)]
 pub struct Mesh {
-    world: World,
-    driver: Box<dyn Driver>,
+    pub(crate) world: World,
+    pub(crate) driver: Box<dyn Driver>,
+    /// Events that are to happen, in order of time.
+    pub(crate) plan: Plan,
+    /// Why an event could not happen that was possible when it was planned.
+    pub(crate) fault: Option<BuildError>,
     /// All events before this time have been processed.
     now: Instant,
 }
 
 impl Mesh {
-    pub(crate) fn new(world: World, driver: Box<dyn Driver>) -> Self {
-        Self { world, driver, now: Instant::ZERO }
+    pub(crate) fn new(world: World, driver: Box<dyn Driver>, plan: Plan) -> Self {
+        Self { world, driver, plan, fault: None, now: Instant::ZERO }
     }
 
     /// The current time: all events before it have been processed.
@@ -106,7 +138,8 @@ impl Mesh {
 
     /// The time of the next event; `None` if there is none.
     pub fn next_event(&self) -> Option<Instant> {
-        self.world.agenda.peek().map(|(time, ..)| time)
+        let planned = self.plan.front().map(|(at, _)| *at);
+        earliest(planned, self.world.agenda.peek().map(|(time, ..)| time))
     }
 
     /// Processes all events before `until`. A time in the past changes nothing.
@@ -117,7 +150,15 @@ impl Mesh {
     /// Does what [`Mesh::advance`] does, and calls `progress` with the time at intervals.
     pub fn advance_watched(&mut self, until: Instant, progress: &dyn Fn(Instant)) {
         let mut events: u64 = 0;
-        while let Some((time, kind, node)) = self.world.agenda.peek().filter(|e| e.0 < until) {
+        loop {
+            let next = self.world.agenda.peek().filter(|event| event.0 < until);
+            let is_first = |at: Instant| at < until && next.is_none_or(|(time, ..)| at <= time);
+            if let Some((at, event)) = self.plan.pop_front_if(|(at, _)| is_first(*at)) {
+                // The plan was checked when the mesh was built.
+                self.happen(at, event);
+                continue;
+            }
+            let Some((time, kind, node)) = next else { break };
             self.world.agenda.pop();
             self.world.change_air(time);
             if kind == Kind::Deadline {
@@ -126,6 +167,7 @@ impl Mesh {
             } else {
                 self.driver.event(&mut self.world, time, kind, node);
             }
+            self.world.watch_recovery(time);
             events += 1;
             if events.is_multiple_of(PROGRESS_EVENTS) {
                 progress(time);
@@ -168,6 +210,37 @@ impl Mesh {
         self.tell(now, node, Input::Leave { group })
     }
 
+    /// Lets something happen to the mesh at `now`. All events before `now` are processed first.
+    ///
+    /// ```
+    /// # use lowmesh_sim::air::{build, unit_disk};
+    /// # use lowmesh_sim::topology::TopologySpec;
+    /// use lowmesh_sim::event::{Event, Memory};
+    /// use lowmesh_sim::{Mesh, NodeParts, PAN};
+    /// use lowmesh_units::{Instant, NodeId, Seed};
+    ///
+    /// # let seed = Seed(1);
+    /// # let line = TopologySpec::Line { nodes: 3, spacing_m: 40.0 }.place(seed)?;
+    /// # let mut mesh = Mesh::builder(seed)
+    /// #     .medium(build(&unit_disk::ROW, &line, seed)?)
+    /// #     .node(NodeId(0), NodeParts::border_router(PAN))
+    /// #     .nodes(1..=2, |_| NodeParts::router(PAN))
+    /// #     .build()?;
+    /// mesh.apply(Instant::from_secs(600), Event::Off { node: NodeId(1), memory: Memory::Lost })?;
+    /// mesh.apply(Instant::from_secs(660), Event::On { node: NodeId(1) })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn apply(&mut self, now: Instant, event: Event) -> Result<(), ApplyError> {
+        if now < self.now {
+            return Err(ApplyError::Past { at: now, now: self.now });
+        }
+        event.check(self.world.nodes.len())?;
+        self.advance(now);
+        self.world.check_event(&event)?;
+        self.happen(now, event);
+        Ok(())
+    }
+
     fn tell(&mut self, now: Instant, node: NodeId, input: Input) -> Result<(), InjectError> {
         if node.index() >= self.world.nodes.len() {
             return Err(InjectError::NoNode { node, nodes: self.world.nodes.len() });
@@ -176,6 +249,9 @@ impl Mesh {
             return Err(InjectError::Past { at: now, now: self.now });
         }
         self.advance(now);
+        if self.world.is_off(node) {
+            return Err(InjectError::Off { node });
+        }
         self.world.nodes[node.index()].handle(now, input).map_err(InjectError::Refused)?;
         self.driver.settle(&mut self.world, now, node);
         Ok(())
@@ -183,7 +259,10 @@ impl Mesh {
 
     /// Ends the run at the current time and returns its outcome.
     pub fn finish(self) -> Result<Outcome, Error> {
-        self.world.finish(self.now)
+        match self.fault {
+            Some(error) => Err(error.into()),
+            None => self.world.finish(self.now),
+        }
     }
 
     /// The current state of the nodes.

@@ -9,6 +9,7 @@ use lowmesh_units::{Duration, Instant, NodeId};
 use lowmesh_wire::ipv6::Address;
 
 pub use crate::backbone::{LineRecord, QueueRecord};
+use crate::event::Event;
 pub use crate::timeline::DatagramTimeline;
 pub use lowmesh_stack::streams::{SendCounters, StreamCounters};
 
@@ -143,6 +144,23 @@ pub struct Query {
     pub requests: u32,
     /// Frames of all nodes from its start to its end.
     pub frames: u64,
+}
+
+/// Something that happened to the mesh, and how it recovered.
+///
+/// A node has routes while its preferred parents lead to its border router, and the routes of the border router lead to
+/// the node, over nodes that are on and links that carry frames.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventRecord {
+    /// When it happened.
+    pub at: Instant,
+    /// What happened.
+    pub event: Event,
+    /// Nodes without routes right after it, of those that need them: they are on and have a path of usable links to their
+    /// border router.
+    pub cut_off: u32,
+    /// When all nodes that needed routes had them at the same time; unset if that did not happen in the run.
+    pub recovered: Option<Instant>,
 }
 
 /// Frames from one node to one neighbour.
@@ -301,6 +319,10 @@ pub struct Outcome {
     pub frames: Frames,
     /// The same by sender and neighbour.
     pub links: BTreeMap<(NodeId, NodeId), LinkUse>,
+    /// What happened to the mesh, in order of time, and how it recovered.
+    pub events: Vec<EventRecord>,
+    /// Every change of preferred parent after the first choice, in order of time.
+    pub parent_changes: Vec<(Instant, NodeId)>,
     /// What each link of the backbone carried.
     pub lines: Vec<LineRecord>,
     /// One entry a node, root first.

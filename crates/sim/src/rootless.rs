@@ -6,6 +6,8 @@
 
 use lowmesh_units::{Duration, Instant, NodeId};
 
+use crate::event::Memory;
+
 /// The preferred parents of all nodes, and the time that each has been without a root.
 #[derive(Debug)]
 pub(crate) struct Rootless {
@@ -16,6 +18,8 @@ pub(crate) struct Rootless {
 #[derive(Clone, Copy, Debug)]
 struct Way {
     is_root: bool,
+    /// Without power it leads nowhere, and counts nothing.
+    is_off: bool,
     parent: Option<NodeId>,
     leads_to_root: bool,
     /// Since when it has had a parent and no root, if that is so now.
@@ -28,8 +32,10 @@ impl Rootless {
     /// No node has a parent yet; each item says whether the node is a root.
     pub fn new(roots: impl Iterator<Item = bool>) -> Self {
         let time = Duration::ZERO;
-        let way =
-            |is_root| Way { is_root, parent: None, leads_to_root: is_root, since: None, time };
+        let way = |is_root| {
+            let (parent, leads_to_root, since) = (None, is_root, None);
+            Way { is_root, is_off: false, parent, leads_to_root, since, time }
+        };
         Self { nodes: roots.map(way).collect() }
     }
 
@@ -41,8 +47,17 @@ impl Rootless {
 
     /// `node` is switched off.
     pub fn switch_off(&mut self, now: Instant, node: NodeId) {
+        self.nodes[node.index()].is_off = true;
+        self.update(now, node);
+    }
+
+    /// `node` is switched on again. If it lost its memory, it has no parent.
+    pub fn switch_on(&mut self, now: Instant, node: NodeId, memory: Memory) {
         let way = &mut self.nodes[node.index()];
-        (way.is_root, way.parent) = (false, None);
+        way.is_off = false;
+        if memory == Memory::Lost {
+            way.parent = None;
+        }
         self.update(now, node);
     }
 
@@ -68,8 +83,8 @@ impl Rootless {
         let mut at = node;
         for _ in 0..=self.nodes.len() {
             let way = &self.nodes[at.index()];
-            if way.is_root {
-                return true;
+            if way.is_off || way.is_root {
+                return !way.is_off;
             }
             let Some(parent) = way.parent else { return false };
             at = parent;
@@ -81,7 +96,7 @@ impl Rootless {
 impl Way {
     fn note(&mut self, now: Instant, leads_to_root: bool) {
         self.leads_to_root = leads_to_root;
-        let is_rootless = self.parent.is_some() && !leads_to_root;
+        let is_rootless = !self.is_off && self.parent.is_some() && !leads_to_root;
         match self.since {
             None if is_rootless => self.since = Some(now),
             Some(since) if !is_rootless => {
@@ -97,13 +112,16 @@ impl Way {
 mod tests {
     use super::*;
 
-    /// Node 0 is the root; `changes` are second, node and its parent, where 99 is a switch.
+    /// Node 0 is the root; `changes` are second, node and its parent, where 99 is a switch off, 98 a switch on with the
+    /// memory and 97 one without.
     fn times(changes: &[(u64, u16, Option<u16>)]) -> Vec<u64> {
         let mut nodes = Rootless::new((0..4).map(|node| node == 0));
         for (second, node, parent) in changes {
             let (now, node) = (Instant::from_secs(*second), NodeId(*node));
             match parent {
                 Some(99) => nodes.switch_off(now, node),
+                Some(98) => nodes.switch_on(now, node, Memory::Kept),
+                Some(97) => nodes.switch_on(now, node, Memory::Lost),
                 parent => nodes.set_parent(now, node, parent.map(NodeId)),
             }
         }
@@ -139,5 +157,16 @@ mod tests {
         let ends = [(10, 1, Some(99)), (60, 2, Some(99)), (80, 3, None)];
         assert_eq!(times(&[&line[..], &ends].concat()), [0, 0, 50, 70]);
         assert_eq!(times(&[&line[..], &[(90, 0, Some(99))]].concat()), [0, 10, 10, 10]);
+    }
+
+    #[test]
+    fn a_root_or_a_parent_that_is_back_with_its_memory_leads_to_the_root_again() {
+        let line = [(1, 1, Some(0)), (2, 2, Some(1)), (3, 3, Some(2))];
+        let root = [(10, 0, Some(99)), (25, 0, Some(97))];
+        assert_eq!(times(&[&line[..], &root].concat()), [0, 15, 15, 15]);
+        let kept = [(10, 1, Some(99)), (25, 1, Some(98))];
+        assert_eq!(times(&[&line[..], &kept].concat()), [0, 0, 15, 15]);
+        let lost = [(10, 1, Some(99)), (25, 1, Some(97)), (40, 1, Some(0))];
+        assert_eq!(times(&[&line[..], &lost].concat()), [0, 0, 30, 30]);
     }
 }

@@ -17,20 +17,22 @@ impl World {
         for index in 0..self.nodes.len() {
             self.summarise(end, NodeId(index as u16));
         }
+        self.books.outcome.events = std::mem::take(&mut self.recovery).finish();
         self.books.outcome.lines = self.backbone.records(end);
         self.books.close(end)
     }
 
     fn summarise(&mut self, end: Instant, id: NodeId) {
         let index = id.index();
-        // The radio of a node that has failed draws nothing.
-        let off = self.failed(id).unwrap_or(end);
+        // The radio of a node without power draws nothing.
+        let off = self.dark[index].map_or(end, |dark| dark.since);
         let hops = self.hops(id);
         let parent = self.nodes[index].parent().and_then(|parent| self.find(parent));
         let sending_cells = self.sending_cells(id);
         let buffer = self.books.buffers[index];
         let node = &self.nodes[index];
-        let radio = node.radio_time(off);
+        let lives = &self.books.lives[index];
+        let radio = lives.radio_with(node, off);
         let summary = &mut self.books.outcome.nodes[index];
         summary.hops = hops;
         summary.rootless = self.rootless.time(id, end);
@@ -38,21 +40,23 @@ impl World {
         summary.sending_cells = sending_cells;
         if let Some(joined) = summary.joined {
             let before = self.books.joined_radio[index].on();
-            let span = off.since(joined).as_secs_f64();
+            let span = (off.since(joined) - lives.dark_since_joined).as_secs_f64();
             if span > 0.0 {
                 summary.duty_cycle = (radio.on() - before).as_secs_f64() / span;
             }
         }
-        summary.charge_mc = self.parts[index].energy.charge_mc(radio, end.as_secs_f64());
+        let powered = off.since(Instant::ZERO) - lives.dark;
+        summary.charge_mc = self.parts[index].energy.charge_mc(radio, powered.as_secs_f64());
         let counters = node.counters();
-        summary.frames_sent = counters.frames_sent;
-        summary.frames_acked = counters.frames_acked;
-        summary.streams = node.stream_counters();
+        summary.frames_sent = lives.frames_sent + counters.frames_sent;
+        summary.frames_acked = lives.frames_acked + counters.frames_acked;
+        summary.streams = lives.streams_with(node);
         summary.negotiated_cells = node.negotiated_cells();
         summary.buffer_mean_octets = buffer.mean(end);
         summary.buffer_most_octets = buffer.most();
+        self.books.outcome.fragments.add(lives.fragments);
         self.books.outcome.fragments.add(fragments(node));
-        self.books.outcome.groups.controls += node.multicast().controls_sent;
+        self.books.outcome.groups.controls += lives.controls + node.multicast().controls_sent;
     }
 
     /// Hops from `node` to its border router over preferred parents; none while there is a loop or a gap.
@@ -91,7 +95,7 @@ impl World {
 }
 
 /// What `node` counted of fragments, whichever way they went.
-fn fragments(node: &Node) -> Fragments {
+pub(crate) fn fragments(node: &Node) -> Fragments {
     let (plain, recovered) = (node.lowpan().counters(), node.lowpan().recovery_counters());
     Fragments {
         sent: plain.fragments_sent + recovered.sent,

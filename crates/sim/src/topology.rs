@@ -49,6 +49,8 @@ pub enum TopologySpec {
         nodes: usize,
         /// Side of the square, m.
         side_m: f64,
+        /// Heights are from 0 to this, m.
+        height_m: f64,
         /// Good neighbours that each node must have.
         neighbours: usize,
         /// The PDR that makes a neighbour good, 0 to 1.
@@ -71,6 +73,7 @@ impl TopologySpec {
         Self::RandomSquare {
             nodes,
             side_m: SQUARE_SIDE_M,
+            height_m: 0.0,
             neighbours: SQUARE_NEIGHBOURS,
             pdr: SQUARE_PDR,
             tx_power: Dbm(0.0),
@@ -103,6 +106,7 @@ impl TopologySpec {
                 for (index, place) in positions.iter().enumerate() {
                     coordinate(&format!("topology.positions[{index}].x_m"), place.x_m)?;
                     coordinate(&format!("topology.positions[{index}].y_m"), place.y_m)?;
+                    coordinate(&format!("topology.positions[{index}].z_m"), place.z_m)?;
                 }
                 positions.clone()
             }
@@ -115,14 +119,15 @@ impl TopologySpec {
                 count("topology.file", positions.len())?;
                 positions
             }
-            Self::RandomSquare { nodes, side_m, neighbours, pdr, tx_power } => {
+            Self::RandomSquare { nodes, side_m, height_m, neighbours, pdr, tx_power } => {
                 count("topology.nodes", nodes)?;
                 metres("topology.side_m", side_m)?;
+                metres("topology.height_m", height_m)?;
                 ConfigError::within("topology.pdr", pdr, 0.0, 1.0)?;
                 let good = |a: Position, b: Position| {
                     pdr_of_rssi(link_rssi(seed, a, b, tx_power).0) >= pdr
                 };
-                random_square(nodes, side_m, neighbours, seed, good)?
+                random_square(nodes, (side_m, height_m), neighbours, seed, good)?
             }
             Self::Unplaced { nodes } => {
                 count("topology.nodes", nodes)?;
@@ -138,18 +143,25 @@ impl TopologySpec {
     }
 }
 
-/// Reads lines of `x_m,y_m`, the root first; a line with these names may stand on top, `#` starts a comment.
+/// Reads lines of `x_m,y_m` or `x_m,y_m,z_m`, the root first; a line with these names may stand on top, `#` starts a
+/// comment.
 pub fn parse_positions(file: &str, text: &str) -> Result<Vec<Position>, TextError> {
     let finite = |value: &f64| value.is_finite();
     data_lines(text)
         .enumerate()
-        .filter(|(index, (_, line))| *index > 0 || line.trim() != "x_m,y_m")
+        .filter(|(index, (_, line))| {
+            *index > 0 || !["x_m,y_m", "x_m,y_m,z_m"].contains(&line.trim())
+        })
         .map(|(_, (line, text))| {
             let mut fields = Fields::new(file, line, text);
             let x_m = fields.value("x_m", "a number of metres", finite)?;
             let y_m = fields.value("y_m", "a number of metres", finite)?;
+            if fields.is_over() {
+                return Ok(Position::new(x_m, y_m));
+            }
+            let z_m = fields.value("z_m", "a number of metres", finite)?;
             fields.end()?;
-            Ok(Position::new(x_m, y_m))
+            Ok(Position::new(x_m, y_m).at_height(z_m))
         })
         .collect()
 }
@@ -165,7 +177,7 @@ fn star(nodes: usize, radius_m: f64) -> Vec<Position> {
 
 fn random_square(
     nodes: usize,
-    side_m: f64,
+    (side_m, height_m): (f64, f64),
     neighbours: usize,
     seed: Seed,
     good: impl Fn(Position, Position) -> bool,
@@ -175,8 +187,13 @@ fn random_square(
         // A stream of its own a node: one more throw for node 3 moves only what depends on node 3.
         let mut rng = Rng::stream(seed, NodeId(index as u16), Purpose::Topology);
         let needed = neighbours.min(index);
+        let mut throw = |_| {
+            let place = Position::new(rng.between(0.0, side_m), rng.between(0.0, side_m));
+            // Without heights nothing is drawn for them: networks on the ground stay what they were.
+            if height_m > 0.0 { place.at_height(rng.between(0.0, height_m)) } else { place }
+        };
         let place = (0..SQUARE_TRIES)
-            .map(|_| Position::new(rng.between(0.0, side_m), rng.between(0.0, side_m)))
+            .map(&mut throw)
             .find(|place| positions.iter().filter(|near| good(*place, **near)).count() >= needed);
         positions.push(place.ok_or_else(|| {
             let allowed = format!(
@@ -256,6 +273,8 @@ mod tests {
         let places = parse_positions("p.csv", "# root first\nx_m,y_m\n0,0\n\n3.5,-4\n");
         assert_eq!(places, Ok(vec![Position::default(), Position::new(3.5, -4.0)]));
         assert_eq!(parse_positions("p.csv", "1,2").map(|p| p.len()), Ok(1));
+        let high = parse_positions("p.csv", "x_m,y_m,z_m\n0,0,0\n3,4,12\n").expect("good");
+        assert!((high[0].distance_m(high[1]) - 13.0).abs() < 1e-12);
     }
 
     #[test]
@@ -263,7 +282,8 @@ mod tests {
         for (text, place) in [
             ("0,0\n1,north", "p.csv:2:3: `north` is not a valid y_m"),
             ("1", "p.csv:1:2: the line ends before `y_m`"),
-            ("1,2,3", "p.csv:1:5: `3` follows"),
+            ("1,2,3,4", "p.csv:1:7: `4` follows"),
+            ("1,2,up", "p.csv:1:5: `up` is not a valid z_m"),
             ("inf,2", "p.csv:1:1: `inf`"),
         ] {
             let error = parse_positions("p.csv", text).expect_err(text);

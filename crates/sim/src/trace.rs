@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use crate::event::Event;
 use lowmesh_machine::Handle;
 use lowmesh_stack::event::{Class, Network, Packet, Transaction};
 use lowmesh_units::{Asn, Channel, Eui64, Instant, NodeId};
@@ -14,8 +15,8 @@ use xxhash_rust::xxh3::Xxh3;
 pub enum Fact<'a> {
     /// The node was switched on; this is its address.
     Booted(Eui64),
-    /// The node was switched off permanently.
-    Failed,
+    /// Something happened to the mesh from outside.
+    Happened(&'a Event),
     /// A frame went out.
     Sent {
         /// In this slot, under TSCH,
@@ -118,6 +119,7 @@ impl Trace {
 
     fn hash_fact(&mut self, now: Instant, node: NodeId, fact: Fact<'_>) {
         let mut words = [now.as_nanos(), u64::from(node.0), 0, 0, 0];
+        let mut fields = String::new();
         let mut octets: &[u8] = &[];
         let tail = match fact {
             Fact::Sent { asn, channel, octets: sent } => {
@@ -129,7 +131,11 @@ impl Trace {
             }
             Fact::Answered { acked } => [3, u64::from(acked), 0],
             Fact::Booted(address) => [17, address.as_u64(), 0],
-            Fact::Failed => [18, 0, 0],
+            Fact::Happened(event) => {
+                event.write_fields(&mut fields);
+                octets = fields.as_bytes();
+                [21 | u64::from(event.number()) << 8, octets.len() as u64, 0]
+            }
             Fact::Packet(packet) => hash_packet(packet),
             Fact::Left { handle, octets } => [18, handle.0, octets as u64],
             Fact::Entered { handle, octets } => [19, handle.0, octets as u64],
@@ -201,7 +207,11 @@ fn hash_network(network: &Network) -> [u64; 3] {
 fn write_line(line: &mut String, now: Instant, node: NodeId, fact: Fact<'_>) {
     let start = |line: &mut String, event: &str| {
         // Writing to a String cannot fail.
-        let _ = write!(line, "{{\"t_s\":{now},\"node\":{node},\"event\":\"{event}\"");
+        let _ = match node {
+            // All nodes have no number.
+            NodeId(u16::MAX) => write!(line, "{{\"t_s\":{now},\"node\":null,\"event\":\"{event}\""),
+            node => write!(line, "{{\"t_s\":{now},\"node\":{node},\"event\":\"{event}\""),
+        };
     };
     match fact {
         Fact::Sent { asn, channel, octets } => {
@@ -223,7 +233,10 @@ fn write_line(line: &mut String, now: Instant, node: NodeId, fact: Fact<'_>) {
             start(line, "booted");
             let _ = write!(line, ",\"eui64\":\"{address}\"");
         }
-        Fact::Failed => start(line, "failed"),
+        Fact::Happened(event) => {
+            start(line, event.name());
+            event.write_fields(line);
+        }
         Fact::Answered { acked } => {
             start(line, "answered");
             let _ = write!(line, ",\"acked\":{acked}");

@@ -246,6 +246,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) seed: Seed,
     pub(crate) parts: &'a [Part],
     pub(crate) addresses: &'a [Address],
+    /// How often the node has lost its memory.
+    pub(crate) losses: u16,
 }
 
 impl Plan<'_> {
@@ -328,13 +330,22 @@ impl Plan<'_> {
             | Application::Observe { path, .. }
             | Application::Fetch { path, .. }
             | Application::Group { path, .. } => {
-                return Box::new(Sensor::new(path.clone(), octets, schedule));
+                return Box::new(self.sensor(path, octets, schedule));
             }
             Application::Entities(entities) => {
-                return Box::new(Sensor::new(entities.path.clone(), octets, schedule));
+                return Box::new(self.sensor(&entities.path, octets, schedule));
             }
         };
-        Box::new(Client::new(self.addresses[collector.index()], carrier, octets, schedule))
+        let collector = self.addresses[collector.index()];
+        let client = Client::new(collector, carrier, octets, schedule);
+        Box::new(client.numbered_from(self.first_number()))
+    }
+    fn sensor(&self, path: &str, octets: usize, schedule: Schedule) -> Sensor {
+        Sensor::new(path.to_owned(), octets, schedule).numbered_from(self.first_number())
+    }
+    /// The number of the first value of a node, which counts up to a million from one loss of memory to the next.
+    const fn first_number(&self) -> u32 {
+        (self.losses as u32) << 20
     }
     /// The parts of a node where entities are queried: the manager, its client, or a member with its data point.
     fn of_entities(

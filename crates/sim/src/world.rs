@@ -12,14 +12,20 @@ use lowmesh_units::{Asn, Channel, Dbm, Duration, Eui64, Instant, NodeId, Seed};
 use lowmesh_wire::ipv6::Address;
 
 use crate::agenda::{Agenda, Kind};
-use crate::air::{Interference, Medium, Overlap};
+use crate::air::overlay::Overlay;
+use crate::air::{Interference, Links, Medium, Overlap};
 use crate::backbone::{self, Backbone, Crossing, Effect, Fate};
+use crate::blueprint::Blueprint;
 use crate::books::Books;
 use crate::capture::{Capture, Captured};
 use crate::clock::Clock;
 use crate::energy::Currents;
+use crate::event::Memory;
 use crate::group_book::Addressed;
+use crate::moving::Site;
 use crate::names::Names;
+use crate::power::Dark;
+use crate::recovery::Recovery;
 use crate::rootless::Rootless;
 use crate::trace::{Fact, Trace};
 
@@ -38,8 +44,6 @@ pub(crate) struct Part {
     pub(crate) energy: Currents,
     /// Whether it reports readings.
     pub(crate) is_client: bool,
-    /// When it is switched off permanently; `None` for never.
-    pub(crate) fails: Option<Instant>,
 }
 
 /// The state that drivers work on.
@@ -59,10 +63,18 @@ pub(crate) struct World {
     pub(crate) agenda: Agenda,
     /// Radio orders of the last node whose outputs were processed; the driver executes them.
     pub(crate) orders: Vec<RadioOrder>,
-    boots: Vec<Option<Instant>>,
-    /// Nodes that have been switched off permanently.
-    pub(crate) is_off: Vec<bool>,
+    /// When each node is to boot, while it has not.
+    pub(crate) boots: Vec<Option<Instant>>,
+    /// Nodes without power.
+    pub(crate) dark: Vec<Option<Dark>>,
     pub(crate) backbone: Backbone,
+    pub(crate) blueprint: Blueprint,
+    /// Links that events have changed.
+    pub(crate) overlay: Overlay,
+    /// Where nodes stand, if they can move.
+    pub(crate) site: Option<Site>,
+    /// Events whose recovery is not over.
+    pub(crate) recovery: Recovery,
 }
 
 /// Initial contents of a world; the rest is empty.
@@ -78,6 +90,7 @@ pub(crate) struct Beginning {
     pub(crate) medium: Box<dyn Medium>,
     pub(crate) interference: Interference,
     pub(crate) backbone: Backbone,
+    pub(crate) blueprint: Blueprint,
     pub(crate) trace: Trace,
     pub(crate) capture: Option<Capture>,
 }
@@ -86,7 +99,7 @@ impl World {
     /// A world at time zero.
     pub(crate) fn new(beginning: Beginning) -> Self {
         let Beginning { seed, nodes, parts, names, clocks, boots, .. } = beginning;
-        let Beginning { medium, interference, backbone, trace, capture, .. } = beginning;
+        let Beginning { medium, interference, backbone, blueprint, trace, capture, .. } = beginning;
         let count = nodes.len();
         let ids = || (0..count).map(|n| NodeId(n as u16));
         let mut agenda = Agenda::new(count);
@@ -99,7 +112,10 @@ impl World {
             books: Books::new(count, trace, capture),
             rootless: Rootless::new(ids().zip(&parts).map(|(id, part)| part.root == id)),
             boots: boots.into_iter().map(Some).collect(),
-            is_off: vec![false; count],
+            dark: vec![None; count],
+            overlay: Overlay::default(),
+            site: None,
+            recovery: Recovery::default(),
             orders: Vec::new(),
             seed,
             nodes,
@@ -110,7 +126,13 @@ impl World {
             interference,
             agenda,
             backbone,
+            blueprint,
         }
+    }
+
+    /// The links as they are now.
+    pub(crate) fn links(&self) -> &Links {
+        self.overlay.links(self.medium.links())
     }
 
     /// Whether `node` is the border router of its PAN, the root of its DODAG and a collector.
@@ -143,12 +165,15 @@ impl World {
     pub(crate) fn change_air(&mut self, now: Instant) {
         if self.medium.next_change().is_some_and(|due| due <= now) {
             self.medium.advance(now);
+            self.overlay.apply(self.medium.links());
         }
     }
 
     /// Processes the deadline of a node; the driver processes its outputs afterwards.
     pub(crate) fn deadline(&mut self, now: Instant, node: NodeId) {
-        if self.fails(now, node) {
+        if self.is_off(node) {
+            // What its lines and the wire bring is lost.
+            self.backbone_due(now, node);
             return;
         }
         if self.boots[node.index()].take().is_some() {
@@ -192,6 +217,7 @@ impl World {
                         let parent = parent.and_then(|parent| self.names.node(parent));
                         self.rootless.set_parent(now, node, parent);
                     }
+                    self.recovery.note_change();
                 }
                 Output::AdjustClock { micros } => {
                     self.clocks[node.index()].adjust(now, micros);
@@ -228,8 +254,15 @@ impl World {
         Addressed { at, node, group, members, parents }
     }
 
+    /// A node is off from the start, until an event switches it on.
+    pub(crate) fn start_late(&mut self, node: NodeId) {
+        self.boots[node.index()] = None;
+        self.dark[node.index()] = Some(Dark { since: Instant::ZERO, memory: Memory::Lost });
+        self.agenda.set(node, Kind::Deadline, None);
+    }
+
     /// Schedules the next event of a node.
-    fn plan_deadline(&mut self, now: Instant, node: NodeId) {
+    pub(crate) fn plan_deadline(&mut self, now: Instant, node: NodeId) {
         let index = node.index();
         let boot = self.boots[index];
         if self.is_root(node) {
@@ -239,10 +272,7 @@ impl World {
         let machines = earliest(self.nodes[index].next_deadline(), self.backbone.next(node));
         // Nothing happens at a node before it is switched on.
         let deadline = boot.or(machines.map(|due| due.max(now)));
-        let deadline = match self.failed(node) {
-            Some(_) => None,
-            None => earliest(deadline, self.parts[index].fails),
-        };
+        let deadline = if self.is_off(node) { self.backbone.next(node) } else { deadline };
         self.agenda.set(node, Kind::Deadline, deadline);
     }
 
@@ -305,6 +335,11 @@ impl World {
         }
         while let Some(Crossing { packet, handle, .. }) = self.backbone.arrived(now, node) {
             self.books.trace.note(now, node, Fact::Entered { handle, octets: packet.len() });
+            if self.is_off(node) {
+                let dropped = Dropped { handle, layer: Layer::Mac, reason: DropReason::PowerLost };
+                self.books.note_packet(now, node, Packet::Dropped(dropped));
+                continue;
+            }
             self.tell(now, node, Input::Uplink { packet, handle });
         }
     }

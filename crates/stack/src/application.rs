@@ -162,8 +162,26 @@ pub enum Input {
         /// The reason for the refusal.
         refusal: Rejected,
     },
+    /// The load of the network changes: readings of a node have another period. An application whose events have a period
+    /// takes it if they are readings of that node.
+    Paced {
+        /// The node whose readings they are; all nodes if unset.
+        node: Option<Address>,
+        /// The new mean time between two readings.
+        period: Duration,
+    },
     /// The time of [`Application::next_deadline`] has come.
     Deadline,
+}
+
+impl Input {
+    /// The new period, if this input is about readings of the node with the address `of`.
+    pub fn pace_of(&self, of: Address) -> Option<Duration> {
+        match self {
+            Self::Paced { node, period } if node.is_none_or(|node| node == of) => Some(*period),
+            _ => None,
+        }
+    }
 }
 
 /// An action that an application requests. A test of an application reads them from the outbox of its [`HostHandle`].

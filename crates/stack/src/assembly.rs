@@ -1,6 +1,7 @@
 //! A node is assembled from its settings: the parts of each layer, and the applications above them.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use lowmesh_ipv6::{Addresses, Ipv6, RouteTable};
 use lowmesh_lowpan::Adaptation;
@@ -35,6 +36,13 @@ struct NetworkParts {
     protection: Option<Protection<Peer, VolatileContexts>>,
 }
 
+/// What a node draws from, and how often it has lost its memory.
+#[derive(Clone, Copy)]
+struct Life {
+    seed: Seed,
+    losses: u16,
+}
+
 impl Node {
     /// A node of a planned network, switched off.
     pub fn new(
@@ -43,7 +51,20 @@ impl Node {
         is_root: bool,
         seed: Seed,
     ) -> Result<Self, ConfigError> {
-        let stream = |purpose| Rng::stream(seed, id, purpose);
+        Self::after_losses(config, id, is_root, seed, 0)
+    }
+
+    /// The same node after it has lost its memory so many times, switched off and without applications. It has the same
+    /// addresses, draws other random numbers, and names its packets differently.
+    pub fn after_losses(
+        config: &Config,
+        id: NodeId,
+        is_root: bool,
+        seed: Seed,
+        losses: u16,
+    ) -> Result<Self, ConfigError> {
+        let life = Life { seed: seed.after_losses(losses), losses };
+        let stream = |purpose| Rng::stream(life.seed, id, purpose);
         let eui64 = |id| config.addressing.eui64(seed, id);
         let addresses = Addresses::new(eui64(id), config.prefix);
         let (routing, routes) = match &config.routes {
@@ -61,7 +82,7 @@ impl Node {
         let address = |id| Address::global(config.prefix, eui64(id));
         let protection = config.oscore.as_ref().map(|oscore| oscore.protection(id, address));
         let network = NetworkParts { addresses, routes, routing, contexts, protection };
-        Self::assemble(config, id, is_root, seed, network)
+        Self::assemble(config, id, is_root, life, network)
     }
 
     /// A node without a planned network, switched off. What the settings say of routes, RPL and the prefix is not for
@@ -71,14 +92,14 @@ impl Node {
         let routing = Routing::Static(Place::alone());
         let protection = None;
         let network = NetworkParts { addresses, routes, routing, contexts, protection };
-        Self::assemble(config, NodeId(0), true, seed, network)
+        Self::assemble(config, NodeId(0), true, Life { seed, losses: 0 }, network)
     }
 
     fn assemble(
         config: &Config,
         id: NodeId,
         is_root: bool,
-        seed: Seed,
+        Life { seed, losses }: Life,
         network: NetworkParts,
     ) -> Result<Self, ConfigError> {
         let NetworkParts { addresses, routes, routing, contexts, protection } = network;
@@ -100,7 +121,7 @@ impl Node {
                 Link::Contended(Box::new(Csma::new(csma.clone(), me, stream(Purpose::Mac))))
             }
         };
-        let settings = config.ipv6_of(id, is_root, &lowpan, contexts.clone());
+        let settings = config.ipv6_of((id, losses), is_root, &lowpan, contexts.clone());
         let mut ipv6 = Ipv6::new(settings, addresses, routes, &mut stream(Purpose::Ipv6));
         ipv6.open(DATAGRAM_PORT);
         let streams = match &config.transport {
@@ -133,6 +154,11 @@ impl Node {
         };
         node.rest = node.look_above();
         Ok(node)
+    }
+
+    /// Takes the applications from number `first` on out of a node that is not used any more.
+    pub fn into_applications(self, first: usize) -> Vec<Box<dyn Application>> {
+        self.hosting.into_applications(first)
     }
 
     /// Installs one more application on the node, which is switched off.

@@ -143,7 +143,7 @@ impl Config {
     /// IPv6's settings at one node, above a 6LoWPAN with these.
     pub(crate) fn ipv6_of(
         &self,
-        node: NodeId,
+        (node, losses): (NodeId, u16),
         is_root: bool,
         lowpan: &lowmesh_lowpan::Config,
         contexts: Contexts,
@@ -155,6 +155,7 @@ impl Config {
         let (packets, timeout) = (lowpan.reassembly_buffers, lowpan.reassembly_timeout);
         lowmesh_ipv6::Config {
             node,
+            losses,
             hop_limit: self.hop_limit,
             frame_payload: (lowpan.mode == FragmentMode::EndToEnd).then_some(lowpan.frame_payload),
             reassembly: reassemble::Config { packets, timeout, profile, ..Default::default() },

@@ -20,6 +20,8 @@ pub use lowmesh_ipv6::event::{Class, ErrorCounts, Packet, Problem};
 pub enum Input {
     /// Power on.
     Boot,
+    /// The power is back, and the memory as it was: the driver has not called the node since it was lost.
+    Resume,
     /// The application issues a request.
     Request {
         /// The server that is asked.
@@ -68,6 +70,13 @@ pub enum Input {
         packet: Vec<u8>,
         /// Its name if it has one in this run, else [`Handle::NONE`]: then it is new.
         handle: Handle,
+    },
+    /// Readings of a node, or of all nodes if it is unset, have another period from now on; the applications take it.
+    Paced {
+        /// The address of the node.
+        node: Option<Address>,
+        /// The new mean time between two readings.
+        period: Duration,
     },
     /// A deadline came.
     Deadline,

@@ -13,7 +13,7 @@ use lowmesh_ipv6::event::Datagram;
 use lowmesh_machine::{
     DropReason, Handle, Machine as _, Outbox, Rejected, debug_assert_accepted, earliest,
 };
-use lowmesh_units::Instant;
+use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::coap::Message;
 use lowmesh_wire::ipv6::Address;
 
@@ -61,6 +61,10 @@ impl Hosting {
     ) -> Result<ApplicationId, ConfigError> {
         self.applications.install(application)
     }
+    /// The applications from number `first` on.
+    pub(crate) fn into_applications(self, first: usize) -> Vec<Box<dyn Application>> {
+        self.applications.into_machines(first)
+    }
     /// What the applications show of themselves, in the order in which they were installed.
     pub(crate) fn snapshots(&self) -> impl Iterator<Item = Snapshot> {
         self.applications.snapshots()
@@ -69,6 +73,10 @@ impl Hosting {
     /// The node was switched on.
     pub(crate) fn start(&mut self) {
         self.applications.start();
+    }
+    /// Readings of a node, or of all nodes, have another period.
+    pub(crate) fn pace(&mut self, node: Option<Address>, period: Duration) {
+        self.applications.tell_all(|| Input::Paced { node, period });
     }
     /// The driver makes a request.
     pub(crate) fn request(

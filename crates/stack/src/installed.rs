@@ -124,7 +124,7 @@ impl Applications {
     pub(crate) fn tell(&mut self, application: ApplicationId, input: Input) {
         self.inbox.push_back((application, input));
     }
-    fn tell_all(&mut self, input: impl Fn() -> Input) {
+    pub(crate) fn tell_all(&mut self, input: impl Fn() -> Input) {
         for place in 0..self.all.len() {
             self.tell(ApplicationId(place as u16), input());
         }
@@ -264,6 +264,10 @@ impl Applications {
             let request = RequestId { application, number: handle.0 };
             self.tell(application, Input::Over { request });
         }
+    }
+    /// The applications from number `first` on.
+    pub fn into_machines(self, first: usize) -> Vec<Box<dyn Application>> {
+        self.all.into_iter().skip(first).map(|one| one.machine).collect()
     }
     /// What the applications show of themselves.
     pub fn snapshots(&self) -> impl Iterator<Item = Snapshot> {

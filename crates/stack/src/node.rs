@@ -203,6 +203,14 @@ impl Machine for Node {
                 Ok(())
             }
             Input::Deadline => return self.deadline(now),
+            Input::Paced { node, period } => {
+                self.hosting.pace(node, period);
+                Ok(())
+            }
+            Input::Resume => {
+                self.link.resume(now);
+                return self.deadline(now);
+            }
             Input::Request { peer, request, handle } => {
                 self.hosting.request(now, peer, request, handle)
             }

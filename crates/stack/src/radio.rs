@@ -6,6 +6,7 @@ use lowmesh_lowpan::Adaptation;
 use lowmesh_mac::account::RadioTime;
 use lowmesh_mac::csma;
 use lowmesh_mac::tsch::cell::CellKind;
+use lowmesh_mac::tsch::hopping::HoppingSequence;
 use lowmesh_mac::tsch::schedule::Schedule;
 use lowmesh_mac::tsch::{Reception, Transmission};
 use lowmesh_machine::{Handle, Machine as _, debug_assert_accepted};
@@ -30,6 +31,13 @@ impl Node {
         }
     }
 
+    /// Sets the hopping sequence of TSCH at `now`, at this node alone.
+    pub fn set_hopping(&mut self, now: Instant, hopping: HoppingSequence) {
+        if let Link::Slotted(slotted) = &mut self.link {
+            slotted.set_hopping(now, hopping);
+            self.settle_link(now);
+        }
+    }
     /// The time of the next transmission in a timeslot.
     pub fn next_transmission(&self) -> Option<Instant> {
         self.slotted()?.mac.next_transmission()
@@ -103,6 +111,16 @@ impl Node {
     /// The preferred parent.
     pub fn parent(&self) -> Option<Eui64> {
         self.routing.parent()
+    }
+    /// The next nodes on the way down to the node with the global address `target`, as far as this node knows them: the
+    /// next hop, or at a root in non-storing mode all hops.
+    pub fn hops_down(&self, target: &Address) -> Vec<Eui64> {
+        let routes = self.ipv6.routes();
+        if let Some(next) = routes.host_route(target).or_else(|| routes.given_route(target)) {
+            return Vec::from([next.eui64()]);
+        }
+        let hops = lowmesh_ipv6::Routing::source_route(&self.routing, target);
+        hops.unwrap_or_default().iter().map(Address::eui64).collect()
     }
     /// The rank of the node in its DODAG.
     pub fn rank(&self) -> Option<Rank> {

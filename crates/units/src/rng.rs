@@ -16,6 +16,16 @@ use crate::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Seed(pub u64);
 
+impl Seed {
+    /// What a node draws from after it has lost its memory so many times: none of its draws repeats.
+    pub fn after_losses(self, losses: u16) -> Self {
+        match losses {
+            0 => self,
+            _ => Self(draw(self, Purpose::Boot, u64::from(losses), 0)),
+        }
+    }
+}
+
 /// What a stream is for; part of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]

@@ -371,6 +371,10 @@ pub const PAGES: &[Page] = &[
         &[
             example("Print every key of a scenario with its meaning", "lowmesh show grid-25"),
             example("Start a scenario of your own", "lowmesh show grid-25 > mine.toml"),
+            example(
+                "Keep a random topology for all seeds",
+                "lowmesh show pister-26 --freeze 1 > fixed.toml",
+            ),
         ],
         LOCAL,
     ),

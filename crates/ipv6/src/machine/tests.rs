@@ -78,6 +78,7 @@ impl Host {
     fn new(change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config {
             node: NODE,
+            losses: 0,
             hop_limit: HOP_LIMIT,
             frame_payload: None,
             reassembly: reassemble::Config::default(),

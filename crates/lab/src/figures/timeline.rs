@@ -3,9 +3,10 @@
 use super::arrangement::PANELS_MAX;
 use super::axes::{Axis, Panel};
 use super::grid::{Grid, Legend};
-use super::sheet::{Point, Sheet};
+use super::sheet::{Anchor, Point, Sheet};
 use super::{Data, Figure};
 use crate::detail::Series;
+use crate::metrics::{EventMetrics, Metrics};
 use crate::results::PointResult;
 
 /// Panels that stand in one column; more of them stand in two.
@@ -18,6 +19,8 @@ struct Life {
     anchor: String,
     series: Series,
     minutes: f64,
+    /// What happened to the network: minutes, and in words.
+    events: Vec<(f64, String)>,
 }
 
 /// The life of the farthest node in the first run of each point that has one.
@@ -28,12 +31,14 @@ pub fn draw(slice: &[(String, &PointResult)], place: &str) -> Option<Figure> {
         let title = format!("{words}{}node {}, seed {}", separator(words), series.node, run.seed.0);
         let minutes = run.simulated.as_secs_f64() / 60.0;
         let words = words.clone();
-        Some(Life { words, title, anchor: point.anchor(), series, minutes })
+        let events = events(&run.metrics);
+        Some(Life { words, title, anchor: point.anchor(), series, minutes, events })
     };
     let panels: Vec<_> = slice.iter().filter_map(of).take(PANELS_MAX).collect();
     if panels.is_empty() {
         return None;
     }
+    let has_events = panels.iter().any(|life| !life.events.is_empty());
     let end = panels.iter().map(|life| life.minutes).fold(1.0, f64::max);
     let samples = || panels.iter().flat_map(|life| &life.series.samples);
     let times = || samples().flat_map(|s| [s.rtt_ms, s.rto_ms]).flatten();
@@ -46,10 +51,11 @@ pub fn draw(slice: &[(String, &PointResult)], place: &str) -> Option<Figure> {
     let grid = Grid::with(panels.len(), &legend, columns, height);
     let mut sheet = grid.sheet();
     let mut data = Data::new(&["series", "node", "t_s", "rtt_ms", "rto_ms", "retransmissions"]);
-    for (index, Life { words, title, anchor, series, .. }) in panels.iter().enumerate() {
+    for (index, Life { words, title, anchor, series, events, .. }) in panels.iter().enumerate() {
         let x = Axis::covering(0.0, end, true, "time (min)");
         let y = Axis::logarithmic(low, high, "RTT, RTO (s)");
         let panel = Panel::draw(&mut sheet, grid.area(index), x, y, title);
+        draw_events(&mut sheet, &panel, events);
         sheet.linked(anchor, "", |sheet| draw_series(sheet, &panel, series));
         note(&mut data, words, anchor, series);
     }
@@ -60,7 +66,8 @@ pub fn draw(slice: &[(String, &PointResult)], place: &str) -> Option<Figure> {
         caption: "Blue line: the retransmission timeout chosen for each transaction. Orange dots: from its first \
                   copy to its acknowledgement, so a dot above the line was retransmitted. Vermillion strokes \
                   at the top: transactions that were given up."
-            .to_owned(),
+            .to_owned()
+            + if has_events { " Dashed verticals: events." } else { "" },
         sheet,
         data,
     })
@@ -83,6 +90,29 @@ fn draw_series(sheet: &mut Sheet, panel: &Panel, series: &Series) {
             let (x, y) = (panel.at(f64::from(sample.t_s) / 60.0, 1.0).0, panel.area().top);
             sheet.line(&[(x, y), (x, y + 9.0)], "line l3");
         }
+    }
+}
+
+/// Events that a panel marks; of more, the words would cover each other.
+const EVENTS_MAX: usize = 12;
+
+/// The events of a run, in minutes and in words.
+fn events(metrics: &Metrics) -> Vec<(f64, String)> {
+    let words = |one: &EventMetrics| {
+        let nodes: Vec<String> = one.node.iter().chain(&one.peer).map(u16::to_string).collect();
+        (one.at_s / 60.0, format!("{} {}", one.event, nodes.join("-")).trim_end().to_owned())
+    };
+    metrics.event_list.iter().take(EVENTS_MAX).map(words).collect()
+}
+
+/// Marks events on the axis of time, their words one below the other so that none covers its neighbour.
+fn draw_events(sheet: &mut Sheet, panel: &Panel, events: &[(f64, String)]) {
+    let area = panel.area();
+    for (index, (minutes, words)) in events.iter().enumerate() {
+        let x = panel.at(*minutes, 1.0).0;
+        sheet.line(&[(x, area.top), (x, area.top + area.height)], "level across thin");
+        let y = area.top + 10.0 + (index % 4) as f64 * 11.0;
+        sheet.text((x + 3.0, y), words, Anchor::Start, "tiny");
     }
 }
 

@@ -70,6 +70,7 @@ pub fn draw(slice: &[(String, &PointResult)]) -> Vec<Figure> {
 
 /// Where to draw the nodes (in any unit), and their links.
 fn network(scenario: &Scenario, seed: Seed, nodes: &[NodeDetail]) -> (Vec<Point>, Vec<Link>) {
+    let seed = scenario.place_seed(seed);
     let topology = air::topology(scenario).place(seed).ok();
     let few = topology.as_ref().filter(|_| nodes.len() <= LINKS_NODES_MAX);
     let medium = few.and_then(|topology| build(scenario.radio.medium.clone(), topology, seed).ok());

@@ -41,6 +41,11 @@ pub fn sweep_page(results: &Results, provenance: &Provenance) -> Page {
     if figures.is_empty() {
         page.add("<p>No run finished, so there is nothing to draw.</p>\n");
     }
+    if let Some(events) = event_table(points) {
+        page.section("events", "Events");
+        page.add("<p class=\"note\">Of the run with the first seed of each point.</p>\n");
+        page.add(&events);
+    }
     page.section("again", "Run it again");
     page.add(points::NOTE);
     let told = &mut BTreeSet::new();
@@ -121,6 +126,44 @@ fn main_metrics(keys: &[&str], points: &[PointResult]) -> Data {
         data.push(&point.anchor(), row);
     }
     data
+}
+
+/// What happened to the network in the first run of each point, and what it cost; nothing without events.
+fn event_table(points: &[PointResult]) -> Option<String> {
+    let columns = [
+        "point",
+        "at_s",
+        "event",
+        "node",
+        "peer",
+        "cut_off",
+        "recovery_s",
+        "ended",
+        "lost",
+        "parent_changes",
+    ];
+    let mut data = Data::new(&columns);
+    for point in points {
+        let words: Vec<String> =
+            point.point.settings.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+        for event in point.runs.first().iter().flat_map(|run| &run.metrics.event_list) {
+            let shown = |node: Option<u16>| node.map_or_else(String::new, |node| node.to_string());
+            let row = vec![
+                words.join(", "),
+                Data::number(Some(event.at_s)),
+                event.event.clone(),
+                shown(event.node),
+                shown(event.peer),
+                event.cut_off.to_string(),
+                Data::number(event.recovery_s),
+                event.ended.to_string(),
+                event.lost.to_string(),
+                event.parent_changes.to_string(),
+            ];
+            data.push(&point.anchor(), row);
+        }
+    }
+    (!data.rows.is_empty()).then(|| table(&data))
 }
 
 /// A name that every file system takes.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use lowmesh_sim::record::{Ending, Fate, NodeSummary, Outcome, Packets};
 use lowmesh_units::{Duration, Instant, NodeId};
 
-use super::{Metrics, queries};
+use super::{Metrics, queries, recovery};
 use crate::mechanism;
 use crate::statistics::{mean, percentile, ratio, slope};
 use crate::transfer::Transfers;
@@ -52,6 +52,7 @@ impl<'a> Measurement<'a> {
         self.add_fragments();
         self.add_groups();
         queries::add(&mut self.metrics, self.outcome, self.start);
+        recovery::add(&mut self.metrics, self.outcome);
         self.add_nodes();
         for ((_, reason), count) in &self.outcome.drops {
             *self.metrics.drops.entry(reason.name()).or_default() += count;

@@ -10,10 +10,12 @@ use super::value::{Any, Hopping, Within};
 use super::{Mac, Scenario, Topology};
 
 section! {
-    /// A border router besides node 0. Its mesh consists of the nodes from it up to the next border router.
+    /// A border router besides node 0. Its mesh consists of `nodes`, or of the nodes from it up to the next border router.
     BorderRouter {
         /// Number of the node.
         node: u16 = 0, Within(1, NODES_MAX);
+        /// Nodes of its mesh; if unset, those from it up to the next border router without a list.
+        nodes: Vec<u16> = Vec::new(), Any;
         /// Identifier of its PAN; by default that of the previous border router plus 1.
         pan: Option<u16> = None, Within(1, 0xfffd);
         /// Channels of its mesh in hopping order, under TSCH; by default those of `mac.hopping`.
@@ -190,6 +192,17 @@ impl Scenario {
             check(first <= before, &key("node"), message);
             let message = format!("{first} is not a node: there are {}", nodes.unwrap_or_default());
             check(nodes.is_some_and(|nodes| u32::from(first) >= nodes), &key("node"), message);
+            for node in &mesh.border_router.nodes {
+                let message =
+                    format!("{node} is not a node: there are {}", nodes.unwrap_or_default());
+                check(nodes.is_some_and(|nodes| u32::from(*node) >= nodes), &key("nodes"), message);
+                let message = format!("{node} is a border router, which is in its own mesh");
+                let is_head = meshes.iter().any(|mesh| mesh.first == *node);
+                check(is_head, &key("nodes"), message);
+                let lists = |other: &MeshRange| other.border_router.nodes.contains(node);
+                let message = format!("{node} is in the list of an earlier border router already");
+                check(meshes[..index].iter().any(lists), &key("nodes"), message);
+            }
             let same = meshes[..index].iter().find(|other| other.pan == mesh.pan);
             let other = same.map_or(0, |other| other.first);
             let message = format!("{} is the PAN of node {other} already", mesh.pan.0);

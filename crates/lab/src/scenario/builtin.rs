@@ -15,6 +15,10 @@ pub const BUILTINS: &[Builtin] = &[
     Builtin { name: "grenoble-50", text: include_str!("../../scenarios/grenoble-50.toml") },
     Builtin { name: "grenoble-t", text: include_str!("../../scenarios/grenoble-t.toml") },
     Builtin { name: "grid-25", text: include_str!("../../scenarios/grid-25.toml") },
+    Builtin {
+        name: "grid-25-failures",
+        text: include_str!("../../scenarios/grid-25-failures.toml"),
+    },
     Builtin { name: "grid-64", text: include_str!("../../scenarios/grid-64.toml") },
     Builtin { name: "lille-50", text: include_str!("../../scenarios/lille-50.toml") },
     Builtin { name: "multicast-grid", text: include_str!("../../scenarios/multicast-grid.toml") },

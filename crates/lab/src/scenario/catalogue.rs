@@ -8,15 +8,15 @@ use super::key::{Key, merged};
 use super::rows::Rows;
 use super::section::Section;
 use super::{
-    Backbone, BorderRouter, Burst, Clock, Coap, Energy, Entity, Fragments, Groups, Head, Ipv6,
-    Lowpan, Mac, Placed, Radio, Rpl, SerialLine, Traffic, Wifi, WiredLink,
+    Backbone, BorderRouter, Burst, Clock, Coap, Energy, Entity, Event, Fragments, Groups, Head,
+    Ipv6, Lowpan, Mac, Placed, Radio, Rpl, SerialLine, Traffic, Wifi, WiredLink,
 };
 
 /// What lists the keys of a section.
 type ListKeys = fn(&Rows) -> Vec<Key>;
 
 /// Every section with the function that lists its keys.
-const SECTIONS: [(&str, ListKeys); 21] = [
+const SECTIONS: [(&str, ListKeys); 22] = [
     ("topology", Placed::keys),
     ("radio", Radio::keys),
     ("radio.wifi", Wifi::keys),
@@ -38,6 +38,7 @@ const SECTIONS: [(&str, ListKeys); 21] = [
     ("backbone", Backbone::keys),
     ("link", WiredLink::keys),
     ("serial", SerialLine::keys),
+    ("event", Event::keys),
 ];
 
 impl Rows {

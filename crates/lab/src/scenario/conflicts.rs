@@ -48,6 +48,7 @@ impl Scenario {
         self.entity_conflicts(&mut check);
         self.border_router_conflicts(&mut check);
         self.line_conflicts(&mut check);
+        self.event_conflicts(&mut check);
         errors
     }
 
@@ -103,6 +104,9 @@ impl Scenario {
             let (given, others) = (places.x_m.len(), places.y_m.len());
             let message = format!("{given} numbers; write at least one, and as many for y_m");
             check(given == 0 || given != others, "topology.x_m", message);
+            let heights = places.z_m.len();
+            let message = format!("{heights} heights for {given} positions");
+            check(heights > 0 && heights != given, "topology.z_m", message);
             let message = format!("{} nodes have only {given} positions", places.count());
             check(places.count() > given, "topology.nodes", message);
         }

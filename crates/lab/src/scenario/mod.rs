@@ -10,6 +10,8 @@ mod catalogue;
 mod chosen;
 mod conflicts;
 mod error;
+mod event;
+mod event_file;
 mod fragments;
 mod groups;
 mod key;
@@ -44,6 +46,7 @@ pub use border::{Backbone, BorderRouter, MeshRange, SerialLine, WiredLink};
 pub use builtin::{BUILTINS, Builtin};
 pub(crate) use chosen::ordered;
 pub use error::{ConfigError, ConfigErrors, Fault, Origin, Place, similar};
+pub use event::{Event, Nodes, What};
 pub use fragments::{EndToEnd, Forwarded, Fragments, HopWise, Recovered};
 pub use groups::{Ect, Emt, Entity, Eo, Groups};
 pub use key::Key;
@@ -92,6 +95,8 @@ pub struct Scenario {
     pub topology: Topology,
     /// Which addresses they have.
     pub addresses: Addresses,
+    /// The seed of positions and links, if it is not that of the run.
+    pub topology_seed: Option<u64>,
     /// The medium.
     pub radio: Radio,
     /// Medium access.
@@ -130,6 +135,8 @@ pub struct Scenario {
     pub links: Vec<WiredLink>,
     /// `[[serial]]`: serial lines to border routers.
     pub serials: Vec<SerialLine>,
+    /// `[[event]]`: what happens to the network.
+    pub events: Vec<Event>,
 }
 
 impl Section for Scenario {
@@ -139,7 +146,7 @@ impl Section for Scenario {
     fn read(cursor: &mut Cursor<'_, '_>) -> Self {
         cursor.elsewhere("sweep");
         let head = Head::read(cursor);
-        let Placed { topology, addresses } = cursor.section("topology");
+        let Placed { topology, addresses, seed } = cursor.section("topology");
         let mut coap: Coap = cursor.section("coap");
         cursor.numbers(&mut coap.congestion);
         let mut schedule = cursor.section("schedule");
@@ -154,6 +161,7 @@ impl Section for Scenario {
             head,
             topology,
             addresses,
+            topology_seed: seed,
             radio,
             mac: cursor.section("mac"),
             schedule,
@@ -173,12 +181,14 @@ impl Section for Scenario {
             backbone: cursor.section("backbone"),
             links: cursor.sections("link"),
             serials: cursor.sections("serial"),
+            events: cursor.sections("event"),
         }
     }
     fn write(&self, lines: &mut Lines) {
         self.head.write(lines);
         let (topology, addresses) = (self.topology.clone(), self.addresses);
-        lines.section("topology", &Placed { topology, addresses });
+        let seed = self.topology_seed;
+        lines.section("topology", &Placed { topology, addresses, seed });
         lines.section("radio", &self.radio);
         lines.numbers(&self.radio.medium);
         lines.section("mac", &self.mac);
@@ -205,6 +215,7 @@ impl Section for Scenario {
         }
         lines.sections("link", &self.links);
         lines.sections("serial", &self.serials);
+        lines.sections("event", &self.events);
     }
 }
 
@@ -308,6 +319,7 @@ impl Scenario {
             files.push(&mut positions.file);
         }
         files.extend(self.radio.medium.files_mut());
+        files.extend(self.events.iter_mut().filter_map(Event::file_mut));
         files
     }
 
@@ -377,6 +389,33 @@ impl Scenario {
         let mut lines = Lines::commented();
         self.write(&mut lines);
         lines.into_text()
+    }
+
+    /// The seed of positions and links in the run with `seed`.
+    pub fn place_seed(&self, seed: Seed) -> Seed {
+        self.topology_seed.map_or(seed, Seed)
+    }
+
+    /// The same scenario with the positions that the run with `seed` has in its text, so that they stay when nodes,
+    /// seeds or the program change; `None` if its medium needs no positions.
+    pub fn frozen(&self, seed: Seed) -> Result<Option<Self>, lowmesh_sim::air::error::BuildError> {
+        let seed = self.place_seed(seed);
+        let topology = crate::air::topology(self).place(seed)?;
+        let needs_places = self.radio.medium.row().make.needs.is_places();
+        let Some(positions) = topology.positions().filter(|_| needs_places) else {
+            return Ok(None);
+        };
+        let axis = |of: fn(&lowmesh_sim::air::Position) -> f64| positions.iter().map(of).collect();
+        let heights: Vec<f64> = axis(|place| place.z_m);
+        let is_flat = heights.iter().all(|height| *height == 0.0);
+        let places = Places {
+            x_m: axis(|place| place.x_m),
+            y_m: axis(|place| place.y_m),
+            z_m: if is_flat { Vec::new() } else { heights },
+            nodes: None,
+        };
+        let topology = Topology::Places(places);
+        Ok(Some(Self { topology, topology_seed: Some(seed.0), ..self.clone() }))
     }
 
     /// The seeds of its runs.

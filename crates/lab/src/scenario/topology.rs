@@ -47,6 +47,9 @@ choice! {
 const ADDRESSES: Addresses = Addresses::Random;
 /// What `addresses` means.
 const ADDRESSES_MEANING: &str = "Addresses of the nodes.";
+/// What `seed` means.
+const SEED_MEANING: &str =
+    "Seed of positions and links, the same for all runs; if unset, that of each run.";
 
 /// The section: where nodes stand and which addresses they have.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,23 +58,28 @@ pub struct Placed {
     pub topology: Topology,
     /// EUI-64s of the nodes.
     pub addresses: Addresses,
+    /// The seed of positions and links, if it is not that of the run.
+    pub seed: Option<u64>,
 }
 
 impl Section for Placed {
     fn keys(rows: &Rows) -> Vec<Key> {
         let mut keys = Topology::keys(rows);
         keys.push(Key::new("addresses", &ADDRESSES, &Any, ADDRESSES_MEANING, rows));
+        keys.push(Key::new::<Option<u64>>("seed", &None, &Any, SEED_MEANING, rows));
         keys
     }
     fn read(cursor: &mut Cursor<'_, '_>) -> Self {
         Self {
             topology: Topology::read(cursor),
             addresses: cursor.value("addresses", ADDRESSES, &Any),
+            seed: cursor.value("seed", None, &Any),
         }
     }
     fn write(&self, lines: &mut Lines) {
         self.topology.write(lines);
         lines.value("addresses", &self.addresses, ADDRESSES_MEANING);
+        lines.value("seed", &self.seed, SEED_MEANING);
     }
 }
 
@@ -114,11 +122,13 @@ section! {
         nodes: u16 = 26, Within(2, NODES_MAX);
         /// Side of the square, in metres (6TiSCH Simulator: 2 km).
         side_m: f64 = 2000.0, Within(1.0, 1_000_000.0);
+        /// Heights are random from 0 to this, in metres.
+        height_m: f64 = 0.0, Within(0.0, 1_000_000.0);
     }
 }
 
 section! {
-    /// Positions in a CSV file with the columns x_m and y_m, root first.
+    /// Positions in a CSV file with the columns x_m and y_m, and z_m if nodes differ in height; root first.
     Positions {
         /// The file, relative to the scenario's folder.
         file: String = String::new(), NotEmpty;
@@ -132,6 +142,8 @@ section! {
         x_m: Vec<f64> = Vec::new(), Each(-100_000.0, 100_000.0);
         /// Positions on the second axis, as many as on the first.
         y_m: Vec<f64> = Vec::new(), Each(-100_000.0, 100_000.0);
+        /// Heights, as many as positions; if unset, all nodes have the same height.
+        z_m: Vec<f64> = Vec::new(), Each(-100_000.0, 100_000.0);
         /// Number of nodes, which use the first positions; by default the number of positions.
         nodes: Option<u16> = None, Within(1, NODES_MAX);
     }

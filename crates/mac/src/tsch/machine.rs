@@ -19,6 +19,7 @@ use super::beacons::Beacons;
 use super::burst::Burst;
 use super::choice::Traffic;
 use super::event::{Input, Output, Reception, Transmission};
+use super::hopping::HoppingSequence;
 use super::membership::{Due, Membership};
 use super::receive;
 use super::schedule::Schedule;
@@ -67,6 +68,11 @@ impl Tsch {
         let asn = self.asn(now);
         self.shared.schedule.set_now(asn);
         &mut self.shared.schedule
+    }
+    /// Sets the hopping sequence; [`Input::ScheduleChanged`] must follow. A scan that is under way ends on the channels with
+    /// which it began.
+    pub fn set_hopping(&mut self, hopping: HoppingSequence) {
+        self.shared.config.hopping = hopping;
     }
     /// The frames that wait.
     pub const fn queues(&self) -> &Queues {

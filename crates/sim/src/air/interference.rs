@@ -99,6 +99,8 @@ pub enum Interferer {
 pub struct Interference {
     seed: Seed,
     sources: Vec<Source>,
+    /// Constant noise at each node on each channel, mW; empty without any.
+    ambient: Vec<[f64; Channel::COUNT]>,
 }
 
 #[derive(Clone, Debug)]
@@ -124,17 +126,40 @@ impl Interference {
     ) -> Result<Self, ConfigError> {
         let make = |(index, interferer)| Source::new(index, interferer, nodes, positions);
         let sources = interferers.iter().enumerate().map(make).collect::<Result<_, _>>()?;
-        Ok(Self { seed, sources })
+        Ok(Self { seed, sources, ambient: Vec::new() })
     }
 
     /// True if there are no interferers.
     pub fn is_empty(&self) -> bool {
-        self.sources.is_empty()
+        self.sources.is_empty() && self.ambient.is_empty()
+    }
+
+    /// Sets constant noise at a node of `nodes`, or at all, on some channels: an event began or ended it.
+    pub(crate) fn set_ambient(
+        &mut self,
+        nodes: usize,
+        node: Option<NodeId>,
+        channels: &[Channel],
+        power_mw: f64,
+    ) {
+        self.ambient.resize(nodes, [0.0; Channel::COUNT]);
+        let is_meant = |index: usize| node.is_none_or(|node| node.index() == index);
+        for (_, at_node) in self.ambient.iter_mut().enumerate().filter(|(i, _)| is_meant(*i)) {
+            for channel in channels {
+                at_node[channel.index()] = power_mw;
+            }
+        }
+    }
+
+    /// The same noise over other interferers.
+    pub(crate) fn with_ambient_of(self, other: Self) -> Self {
+        Self { ambient: other.ambient, ..self }
     }
 
     /// Power of all interferers at `node` on `channel` at `now`, mW.
     pub fn extra_noise_mw(&self, node: NodeId, channel: Channel, now: Instant) -> f64 {
-        let mut sum = 0.0;
+        let at_node = self.ambient.get(node.index());
+        let mut sum = at_node.map_or(0.0, |channels| channels[channel.index()]);
         for (index, source) in self.on(channel) {
             if source.is_active(self.seed, index, channel, now) {
                 let power_mw = source.power_mw.get(node.index()).copied().unwrap_or(0.0);

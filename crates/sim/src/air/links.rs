@@ -83,6 +83,11 @@ impl Links {
         Self { spectrum: Spectrum::Flat, starts, receivers, cells }
     }
 
+    /// Whether its channels differ.
+    pub const fn spectrum(&self) -> Spectrum {
+        self.spectrum
+    }
+
     /// The number of nodes.
     pub fn nodes(&self) -> usize {
         self.starts.len() - 1

@@ -45,6 +45,7 @@ pub mod links;
 pub mod modulation;
 pub mod mrm;
 mod overlap;
+pub(crate) mod overlay;
 pub mod params;
 pub mod pathloss;
 pub mod pister_hack;
@@ -125,18 +126,20 @@ pub trait Medium: Debug + Send {
         channel: Channel,
         octets: usize,
     ) -> f64 {
-        self.links().get(tx, rx, channel).map_or(0.0, |link| {
-            let noise_mw = self.noise().milliwatts();
-            link.pdr.unwrap_or_else(|| {
-                if link.power_mw < noise_mw * params::LOCK_SNR {
-                    return 0.0;
-                }
-                let ratio = link.power_mw / noise_mw;
-                match self.overlap() {
-                    Overlap::Curve(curve) => curve(ratio, octets as f64),
-                    _ => modulation::packet_success(ratio, octets),
-                }
-            })
+        self.links().get(tx, rx, channel).map_or(0.0, |link| self.chance_over(link, octets))
+    }
+    /// The chance that a frame of `octets` octets passes over `link` when nothing disturbs it.
+    fn chance_over(&self, link: &Link, octets: usize) -> f64 {
+        let noise_mw = self.noise().milliwatts();
+        link.pdr.unwrap_or_else(|| {
+            if link.power_mw < noise_mw * params::LOCK_SNR {
+                return 0.0;
+            }
+            let ratio = link.power_mw / noise_mw;
+            match self.overlap() {
+                Overlap::Curve(curve) => curve(ratio, octets as f64),
+                _ => modulation::packet_success(ratio, octets),
+            }
         })
     }
     /// The nodes that may ever hear `tx`, ascending; the world looks at no others.

@@ -84,6 +84,13 @@ pub fn places(topology: &Topology) -> Result<&[Position], ConfigError> {
     })
 }
 
+impl Needs {
+    /// Whether it needs the places of the nodes, so that nodes can move.
+    pub const fn is_places(self) -> bool {
+        matches!(self, Self::Places)
+    }
+}
+
 /// The contents of a file.
 pub(super) fn read(file: &str) -> Result<Vec<u8>, BuildError> {
     std::fs::read(file).map_err(|error| unreadable(file, &error))

@@ -21,7 +21,7 @@ use crate::world::World;
 
 use super::Driver;
 use super::flight::Hearers;
-use super::radio::{Outgoing, Radio};
+use super::radio::{Outgoing, Owed, Radio};
 
 /// The settings of a radio.
 #[derive(Clone, Copy, Debug)]
@@ -50,17 +50,81 @@ impl Driver for Contended {
 
     fn plan(&mut self, world: &mut World, node: NodeId) {
         let radio = &mut self.radios[node.index()];
-        if world.failed(node).is_some() {
-            world.orders.clear();
-            radio.receiver.abandon();
-            radio.sense = None;
-            radio.outgoing.take_if(|frame| frame.frame.is_none());
+        if world.is_off(node) {
+            // A radio without power does nothing, and keeps its orders if the memory is kept.
+            for order in world.orders.drain(..) {
+                radio.take(order);
+            }
+            world.agenda.set(node, Kind::Sense, None);
+            world.agenda.set(node, Kind::Frame, None);
+            return;
         }
         for order in world.orders.drain(..) {
             radio.take(order);
         }
         world.agenda.set(node, Kind::Sense, radio.sensed_at());
         world.agenda.set(node, Kind::Frame, radio.next_frame_step());
+    }
+
+    fn stop(&mut self, world: &mut World, now: Instant, node: NodeId, is_kept: bool) {
+        let radio = &mut self.radios[node.index()];
+        if !is_kept {
+            radio.sense = None;
+        }
+        radio.owed.lost |= is_kept && radio.receiver.judged_until().is_some();
+        radio.receiver.abandon();
+        if let Some(frame) = radio.outgoing.take_if(|frame| !is_kept || frame.frame.is_some()) {
+            radio.owed.sent |= is_kept;
+            self.break_off(world, now, &frame, |_| true);
+        }
+        if !is_kept {
+            self.radios[node.index()].owed = Owed::default();
+        }
+        self.plan(world, node);
+    }
+
+    fn resume(&mut self, world: &mut World, now: Instant, node: NodeId) {
+        let radio = &mut self.radios[node.index()];
+        let Owed { sent, lost } = std::mem::take(&mut radio.owed);
+        // What waited begins now.
+        if radio.sense.is_some() {
+            radio.sense = Some(now);
+        }
+        if let Some(frame) = &mut radio.outgoing {
+            frame.start = now;
+        }
+        if lost {
+            world.nodes[node.index()].radio(now, Input::Lost);
+            self.settle(world, now, node);
+        }
+        if sent {
+            world.nodes[node.index()].radio(now, Input::Sent);
+        }
+        self.settle(world, now, node);
+    }
+
+    fn tune(&mut self, node: NodeId, channel: Channel) {
+        self.tunings[node.index()].channel = channel;
+    }
+
+    fn change_links(&mut self, world: &mut World, now: Instant) {
+        for index in 0..self.radios.len() {
+            let from = NodeId(index as u16);
+            let begun = |frame: &&Outgoing| frame.frame.is_some();
+            let Some(frame) = self.radios[index].outgoing.clone().filter(|frame| begun(&frame))
+            else {
+                continue;
+            };
+            let channel = self.channel(from);
+            let links = world.links();
+            let gone: Vec<NodeId> = (0..self.radios.len())
+                .map(|to| NodeId(to as u16))
+                .filter(|to| {
+                    self.channel(*to) != channel || links.get(from, *to, channel).is_none()
+                })
+                .collect();
+            self.break_off(world, now, &frame, |to| gone.contains(&to));
+        }
     }
 }
 
@@ -69,6 +133,28 @@ impl Contended {
     pub(crate) fn new(tunings: Vec<Tuning>) -> Self {
         let radios = vec![Radio::default(); tunings.len()];
         Self { tunings, radios, hearers: Hearers::default(), frames_begun: 0 }
+    }
+
+    /// A frame on the air ends at some radios before its time: none of them gets it.
+    fn break_off(
+        &mut self,
+        world: &mut World,
+        now: Instant,
+        frame: &Outgoing,
+        ends_at: impl Fn(NodeId) -> bool,
+    ) {
+        let Some(frame) = frame.frame else { return };
+        for to in (0..self.radios.len()).map(|index| NodeId(index as u16)).filter(|to| ends_at(*to))
+        {
+            let noise = noise_at(world, self.channel(to), now, to);
+            let cca = self.tunings[to.index()].cca;
+            let receiver = &mut self.radios[to.index()].receiver;
+            let fate = receiver.end(world.overlap, noise, cca, frame, now);
+            if fate != Fate::Unheard && !world.is_off(to) {
+                world.nodes[to.index()].radio(now, Input::Lost);
+                self.settle(world, now, to);
+            }
+        }
     }
 
     fn channel(&self, node: NodeId) -> Channel {
@@ -123,7 +209,9 @@ impl Contended {
         self.radios[from.index()].receiver.abandon();
         hearers.found.clear();
         let rule = world.overlap;
-        for (to, link) in world.medium.links().heard(from, channel) {
+        // Not `World::links`, which would borrow the whole world.
+        let links = world.overlay.links(world.medium.links());
+        for (to, link) in links.heard(from, channel) {
             if self.channel(to) != channel {
                 continue;
             }
@@ -139,7 +227,7 @@ impl Contended {
             if let Some(own) = begun.filter(|own| own.destination() == Some(address)) {
                 own.deaf = true;
             }
-            let off = sending || world.failed(to).is_some();
+            let off = sending || world.is_off(to);
             let listening = !off && world.nodes[to.index()].is_listening();
             if destination == Some(to) {
                 outgoing.awaited = listening;
@@ -171,7 +259,9 @@ impl Contended {
         let destination = addressee.and_then(|to| world.names.node(to));
         hearers.ended.clear();
         let mut reached = None;
-        for (to, link) in world.medium.links().heard(from, channel) {
+        // Not `World::links`, which would borrow the whole world.
+        let links = world.overlay.links(world.medium.links());
+        for (to, link) in links.heard(from, channel) {
             let Tuning { channel: heard, cca } = self.tunings[to.index()];
             if heard != channel {
                 continue;
@@ -242,7 +332,7 @@ fn passes_alone(
     outgoing: &Outgoing,
 ) -> bool {
     let start = outgoing.start;
-    let Some(link) = world.medium.links().get(from, to, channel) else { return false };
+    let Some(link) = world.links().get(from, to, channel) else { return false };
     let octets = outgoing.octets.len() + FCS_OCTETS + PHY_HEADER_OCTETS as usize;
     let draw = reception_draw(world.seed, from, to, start);
     let signals = [Signal::over(link, start)];

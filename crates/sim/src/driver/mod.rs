@@ -12,7 +12,7 @@ mod slotted;
 
 use core::fmt::Debug;
 
-use lowmesh_units::{Instant, NodeId};
+use lowmesh_units::{Channel, Instant, NodeId};
 
 use crate::agenda::Kind;
 use crate::world::World;
@@ -27,6 +27,18 @@ pub(crate) trait Driver: Debug + Send {
 
     /// Executes the radio orders of a node, and schedules the next radio event in the agenda.
     fn plan(&mut self, world: &mut World, node: NodeId);
+
+    /// The node has lost its power, and with `is_kept` not its memory.
+    fn stop(&mut self, world: &mut World, now: Instant, node: NodeId, is_kept: bool);
+
+    /// The node has its power back, and its memory.
+    fn resume(&mut self, world: &mut World, now: Instant, node: NodeId);
+
+    /// A node with carrier sense uses another channel.
+    fn tune(&mut self, node: NodeId, channel: Channel);
+
+    /// Links or channels have changed.
+    fn change_links(&mut self, world: &mut World, now: Instant);
 
     /// Processes the outputs of a node, and schedules the next events of the node and its radio.
     fn settle(&mut self, world: &mut World, now: Instant, node: NodeId) {

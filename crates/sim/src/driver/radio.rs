@@ -66,6 +66,17 @@ pub(crate) struct Radio {
     /// Since when the channel is being sensed, or from when on.
     pub(crate) sense: Option<Instant>,
     pub(crate) outgoing: Option<Outgoing>,
+    /// What the MAC is to hear when the node has its power back.
+    pub(crate) owed: Owed,
+}
+
+/// What a loss of power cut short, of which the MAC has kept the beginning.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Owed {
+    /// A frame on its way out is over.
+    pub(crate) sent: bool,
+    /// The frame that came in is lost.
+    pub(crate) lost: bool,
 }
 
 impl Radio {

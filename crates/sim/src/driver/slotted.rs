@@ -40,9 +40,23 @@ impl Driver for Slotted {
 
     fn plan(&mut self, world: &mut World, node: NodeId) {
         let next = world.nodes[node.index()].next_transmission();
-        let next = next.filter(|_| world.failed(node).is_none());
+        let next = next.filter(|_| !world.is_off(node));
         world.agenda.set(node, Kind::Slot, next);
     }
+
+    // A timeslot is one event, so that nothing is on the air between two.
+
+    fn stop(&mut self, world: &mut World, _: Instant, node: NodeId, _: bool) {
+        self.plan(world, node);
+    }
+
+    fn resume(&mut self, world: &mut World, now: Instant, node: NodeId) {
+        self.settle(world, now, node);
+    }
+
+    fn tune(&mut self, _: NodeId, _: Channel) {}
+
+    fn change_links(&mut self, _: &mut World, _: Instant) {}
 }
 
 impl Slotted {
@@ -148,7 +162,8 @@ impl Slotted {
         let lead = world.clocks[to.index()].lead_micros(now);
         let late = lead - flight.lead_micros;
         let synchronised = world.nodes[to.index()].is_synchronised();
-        let Some(rssi) = world.medium.rssi(flight.from, to, flight.frame.channel) else { return };
+        let link = world.links().get(flight.from, to, flight.frame.channel);
+        let Some(rssi) = link.map(|link| link.rssi) else { return };
         let octets = flight.frame.octets.len();
         world.books.trace.note(
             now,
@@ -221,7 +236,9 @@ fn gather(world: &mut World, now: Instant, scratch: &mut Scratch) {
     scratch.arrivals.clear();
     for (index, flight) in scratch.flights.iter().enumerate() {
         let channel = flight.frame.channel;
-        for (to, link) in world.medium.links().heard(flight.from, channel) {
+        // Not `World::links`, which would borrow the books too.
+        let links = world.overlay.links(world.medium.links());
+        for (to, link) in links.heard(flight.from, channel) {
             let busy = scratch.senders.contains(&to);
             let mut sends = scratch.flights.iter().map(|other| other.from);
             if busy
@@ -230,7 +247,7 @@ fn gather(world: &mut World, now: Instant, scratch: &mut Scratch) {
             {
                 world.books.outcome.frames.deaf += 1;
             }
-            let off = busy || world.failed(to).is_some();
+            let off = busy || world.is_off(to);
             if !off && world.nodes[to.index()].listens(now) == Some(channel) {
                 let signal = Signal::over(link, flight.start);
                 let stray = is_stray(world, now, to, flight.lead_micros);
@@ -284,7 +301,7 @@ fn ack_arrives<'a>(
     let flight = &flights[index];
     let channel = flight.frame.channel;
     let (acker, octets) = flight.ack.as_ref()?;
-    let link = world.medium.links().get(*acker, flight.from, channel)?;
+    let link = world.links().get(*acker, flight.from, channel)?;
     signals.clear();
     // All acknowledgements of a slot start within the senders' drift: one moment for all.
     signals.push(Signal::over(link, now));
@@ -294,7 +311,7 @@ fn ack_arrives<'a>(
         if other == index || rival.frame.channel != channel {
             continue;
         }
-        if let Some(link) = world.medium.links().get(*rival_acker, flight.from, channel) {
+        if let Some(link) = world.links().get(*rival_acker, flight.from, channel) {
             signals.push(Signal::over(link, now));
             ackers.push(*rival_acker);
         }

@@ -5,6 +5,7 @@
 //! | `worlds` | (plain and random worlds to try things on) |
 //! | `backbone` | what goes from one mesh to another, in from outside, and out? |
 //! | `determinism` | same seed, same run, with any observers? |
+//! | `events` | what do outages and restarts do, and what does the record say of them? |
 //! | `forms` | does each form of traffic do what it says? |
 //! | `invariants` | what holds in every world, and at rest? |
 //! | `slots` | does the air keep its rules in every slot? |
@@ -18,6 +19,7 @@
 mod backbone;
 mod carrier;
 mod determinism;
+mod events;
 mod forms;
 mod groups;
 mod indicators;

@@ -7,12 +7,12 @@ use lowmesh_rpl::Mode;
 use lowmesh_sim::air::interference::{Loudness, Usage};
 use lowmesh_sim::air::{Interferer, Medium, build, link_table, pister_hack, unit_disk};
 use lowmesh_sim::record::Outcome;
-use lowmesh_sim::topology::TopologySpec;
+use lowmesh_sim::topology::{Topology, TopologySpec};
 use lowmesh_sim::traffic::Application;
-use lowmesh_sim::{Carrier, Mesh, NodeParts, Sinks, traffic};
+use lowmesh_sim::{Carrier, Event, Mesh, NodeParts, Sinks, traffic};
 use lowmesh_sixtop::SchedulingFunction;
 use lowmesh_sixtop::functions::msf;
-use lowmesh_units::{Dbm, Duration, NodeId, Purpose, Rng, Seed};
+use lowmesh_units::{Dbm, Duration, Instant, NodeId, Purpose, Rng, Seed};
 
 /// A mesh with one border router, whose nodes are all made of the same parts.
 #[derive(Clone, Debug)]
@@ -28,6 +28,7 @@ pub struct Config {
     pub traffic: traffic::Config,
     /// Nodes that are switched off for good, and when.
     pub failures: Vec<(NodeId, Duration)>,
+    pub events: Vec<(Instant, Event)>,
 }
 
 impl Config {
@@ -39,8 +40,15 @@ impl Config {
             .drift(self.drift_max_ppm)
             .boot_within(self.boot_spread);
         let root = NodeParts { is_border_router: true, ..parts.clone() };
-        Mesh::builder(seed)
-            .medium(build(self.medium, &topology, seed)?)
+        let medium = build(self.medium.clone(), &topology, seed)?;
+        let mut builder = Mesh::builder(seed).medium(medium);
+        if let Some(positions) = topology.positions() {
+            let choice = self.medium;
+            builder = builder.positions(positions).movable(move |positions| {
+                build(choice.clone(), &Topology::placed(positions.to_vec()), seed)
+            });
+        }
+        builder
             .interferers(self.interferers)
             .node(NodeId(0), root)
             .nodes(1..topology.nodes() as u16, |id| {
@@ -48,6 +56,7 @@ impl Config {
                 NodeParts { fails_after: own.map(|(_, time)| *time), ..parts.clone() }
             })
             .traffic(self.traffic)
+            .events(self.events)
             .sinks(sinks)
             .build()
     }
@@ -76,6 +85,7 @@ pub fn line(nodes: usize) -> Config {
             ..traffic::Config::readings()
         },
         failures: Vec::new(),
+        events: Vec::new(),
     }
 }
 

@@ -68,6 +68,14 @@ impl Link {
         }
     }
 
+    /// The power is back after a time in which nobody called.
+    pub(crate) fn resume(&mut self, now: Instant) {
+        if let Self::Slotted(slotted) = self {
+            // The slots of that time are over.
+            slotted.tell_mac(now, tsch::Input::ScheduleChanged);
+        }
+    }
+
     pub(crate) fn deadline(&mut self, now: Instant) {
         match self {
             Self::Slotted(slotted) => slotted.deadline(now),

@@ -10,6 +10,7 @@ use lowmesh_mac::frame::Content;
 use lowmesh_mac::params::ETX_FRESH;
 use lowmesh_mac::queue::Priority;
 use lowmesh_mac::tsch::cell::{CellOptions, Placement};
+use lowmesh_mac::tsch::hopping::HoppingSequence;
 use lowmesh_mac::tsch::{self, Tsch};
 use lowmesh_machine::{Handle, Machine as _, Outbox, debug_assert_accepted, earliest};
 use lowmesh_sixtop::machine::{Change, SixtopEvent};
@@ -62,6 +63,12 @@ impl Slotted {
     pub(crate) fn boot(&mut self, now: Instant) {
         self.tell_mac(now, tsch::Input::Start { coordinator: self.is_root });
         self.tell_sixtop(now, Event::Started { root: self.is_root });
+    }
+
+    /// Another hopping sequence.
+    pub(crate) fn set_hopping(&mut self, now: Instant, hopping: HoppingSequence) {
+        self.mac.set_hopping(hopping);
+        self.tell_mac(now, tsch::Input::ScheduleChanged);
     }
 
     pub(crate) fn deadline(&mut self, now: Instant) {

@@ -1,0 +1,72 @@
+//! What a node did before it lost its memory, and how long it was dark: a record of a node covers all its lives.
+
+use lowmesh_mac::account::RadioTime;
+use lowmesh_stack::{Node, StreamCounters};
+use lowmesh_units::{Duration, Instant};
+
+use crate::record::Fragments;
+use crate::summary::fragments;
+
+/// The lives of a node that are over.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lives {
+    /// Time for which its radio was on.
+    pub(crate) radio: RadioTime,
+    pub(crate) frames_sent: u64,
+    pub(crate) frames_acked: u64,
+    pub(crate) fragments: Fragments,
+    /// Control messages of its multicast engine.
+    pub(crate) controls: u64,
+    streams: Option<StreamCounters>,
+    /// Time without power.
+    pub(crate) dark: Duration,
+    /// Time without power since it first joined.
+    pub(crate) dark_since_joined: Duration,
+}
+
+impl Lives {
+    /// The life of `node` is over at `now`.
+    pub(crate) fn end(&mut self, node: &Node, now: Instant) {
+        add(&mut self.radio, node.radio_time(now));
+        let counters = node.counters();
+        self.frames_sent += counters.frames_sent;
+        self.frames_acked += counters.frames_acked;
+        self.fragments.add(fragments(node));
+        self.controls += node.multicast().controls_sent;
+        self.streams = self.streams_with(node);
+    }
+
+    /// Radio time of all lives, with that of `node`, who lives.
+    pub(crate) fn radio_with(&self, node: &Node, now: Instant) -> RadioTime {
+        let mut radio = self.radio;
+        add(&mut radio, node.radio_time(now));
+        radio
+    }
+
+    /// What TCP did in all lives, with that of `node`, who lives.
+    pub(crate) fn streams_with(&self, node: &Node) -> Option<StreamCounters> {
+        let mut sum = node.stream_counters()?;
+        if let Some(past) = &self.streams {
+            sum.established += past.established;
+            sum.malformed += past.malformed;
+            sum.refused += past.refused;
+            sum.repeats += past.repeats;
+            sum.sent.merge(&past.sent);
+        }
+        Some(sum)
+    }
+
+    /// The node was without power from `since` on.
+    pub(crate) fn was_dark(&mut self, since: Instant, now: Instant, joined: Option<Instant>) {
+        self.dark += now.since(since);
+        if let Some(joined) = joined {
+            self.dark_since_joined += now.since(since.max(joined));
+        }
+    }
+}
+
+fn add(sum: &mut RadioTime, other: RadioTime) {
+    sum.tx += other.tx;
+    sum.rx += other.rx;
+    sum.listening_slots_used += other.listening_slots_used;
+}
