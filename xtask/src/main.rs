@@ -66,7 +66,7 @@ cargo xtask COMMAND
   interop       CoAP with libcoap and aiocoap in both directions, read by tshark
   kernel-tcp    transfers of the kernel over an emulated link, beside simulated ones   [--runs N] [--write] [--record FILE]
   fuzz          every decoder against mutated messages   SECONDS [--seed S] [--target NAME] [--case N]
-  swarm         random small scenarios   [--count N] [--seed S] [--only S]
+  swarm         random small scenarios   [--liveness] [--count N] [--seed S] [--only S]
   siege         attacks on serve and proxy, beside honest clients   [--long] [--only NAME] [--list] [--seed S] [--json]
   bench         the speed table          [--quick]   [codec, server, coap DIR: those of CoAP]
   docs          the commands of README.md, tutorials and how-tos print what the pages say   [--write] [PAGE...]

@@ -15,16 +15,23 @@ const COUNT: u64 = 100;
 
 /// Runs `--count` scenarios from number `--seed` on, or that of `--only`.
 pub fn run(args: &[String]) -> Result<()> {
-    let (first, count) = bounds(args)?;
+    let mut args = args.to_vec();
+    let is_liveness = args.iter().any(|word| word == "--liveness");
+    args.retain(|word| word != "--liveness");
+    let (first, count) = bounds(&args)?;
+    let (flag, text): (_, fn(u64) -> String) = match is_liveness {
+        true => (" --liveness", liveness_scenario),
+        false => ("", scenario),
+    };
     let binary = product::build()?;
     let folder = std::env::temp_dir().join(format!("lowmesh-swarm-{}", std::process::id()));
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let mut findings = 0;
     for number in first..first.saturating_add(count) {
         let file = folder.join(format!("swarm-{number}.toml"));
-        fs::write(&file, scenario(number))
+        fs::write(&file, text(number))
             .with_context(|| format!("cannot write {}", file.display()))?;
-        match examine(&binary, &file) {
+        match examine(&binary, &file, is_liveness) {
             Ok(line) => {
                 println!("{number:>5}  {line}");
                 fs::remove_file(&file)?;
@@ -32,7 +39,7 @@ pub fn run(args: &[String]) -> Result<()> {
             Err(error) => {
                 findings += 1;
                 println!("{number:>5}  FAILED: {error:#}");
-                println!("       again: cargo xtask swarm --only {number}");
+                println!("       again: cargo xtask swarm{flag} --only {number}");
                 println!("       again: lowmesh run {} --seeds 1", file.display());
             }
         }
@@ -55,14 +62,16 @@ fn bounds(args: &[String]) -> Result<(u64, u64)> {
             "--seed" => first = value,
             "--count" => count = value,
             "--only" => (first, count) = (value, 1),
-            _ => bail!("unknown argument {flag:?}; allowed: --count N, --seed S, --only S"),
+            _ => bail!(
+                "unknown argument {flag:?}; allowed: --liveness, --count N, --seed S, --only S"
+            ),
         }
     }
     Ok((first, count))
 }
 
 /// Runs the file twice; returns one line with the result.
-fn examine(binary: &PathBuf, file: &Path) -> Result<String> {
+fn examine(binary: &PathBuf, file: &Path, is_liveness: bool) -> Result<String> {
     let path = file.to_string_lossy();
     let ask = || product::report(product::run(binary, &[&path, "--seeds", "1", "--jobs", "1"]));
     let (report, again) = (ask()?, ask()?);
@@ -70,6 +79,9 @@ fn examine(binary: &PathBuf, file: &Path) -> Result<String> {
     ensure!(hash == repeated, "the same seed gave {hash:?} and then {repeated:?}");
     let metrics = &report["runs"][0]["metrics"];
     consistent(metrics)?;
+    if is_liveness {
+        alive(metrics)?;
+    }
     let shown = |key: &str| metrics[key].as_f64().map_or("-".to_owned(), |v| format!("{v:.3}"));
     Ok(format!(
         "nodes {} joined {} transactions {} tdr {}",
@@ -143,8 +155,96 @@ fn scenario(number: u64) -> String {
     let collector = draw.of(&["own", "own", "own", "first", "next", "next"]);
     traffic(&mut toml, &mut draw, nodes, collector);
     border_routers(&mut toml, &mut draw, nodes, mac);
+    // From a stream of its own: the scenarios of numbers stay what they were without events.
+    events(&mut toml, &mut Draw(number ^ EVENTS), nodes, 1..14);
     toml
 }
+
+/// What sets the stream of events apart from the others.
+const EVENTS: u64 = 0x6576_656e_7473;
+
+/// Up to four events in these minutes, in one scenario of two.
+fn events(toml: &mut String, draw: &mut Draw, nodes: u64, minutes: core::ops::Range<u64>) {
+    if nodes < 3 || draw.below(2) == 0 {
+        return;
+    }
+    for _ in 0..=draw.below(3) {
+        let minute = minutes.start + draw.below(minutes.end - minutes.start);
+        // Each node has its power back after a while, so that the network can recover.
+        let (node, back) = (draw.below(nodes), minute + 1 + draw.below(2));
+        let peer = (node + 1 + draw.below(nodes - 1)) % nodes;
+        let memory = draw.of(&["lost", "lost", "kept"]);
+        let event = |at: u64, kind: &str, keys: &str| {
+            format!("\n[[event]]\nat = \"{at}min\"\nkind = \"{kind}\"\n{keys}\n")
+        };
+        let (one, two) = (format!("node = {node}"), format!("node = {node}\npeer = {peer}"));
+        let (first, second) = match draw.below(6) {
+            0 | 1 => (
+                event(minute, "off", &format!("{one}\nmemory = \"{memory}\"")),
+                event(back, "on", &one),
+            ),
+            2 => (event(minute, "reboot", &one), String::new()),
+            3 => (event(minute, "cut", &two), event(back, "restore", &two)),
+            4 => {
+                (event(minute, "link", &format!("{two}\npdr = 0.3")), event(back, "restore", &two))
+            }
+            _ => (
+                event(minute, "noise", &format!("{one}\npower_dbm = -60")),
+                event(back, "noise", &one),
+            ),
+        };
+        toml.extend([first, second]);
+    }
+}
+
+/// A scenario of a number in which every network has time to recover: sparse traffic, and no event in the last ten minutes.
+fn liveness_scenario(number: u64) -> String {
+    let mut draw = Draw(number ^ LIVENESS);
+    let mut toml = format!(
+        "name = \"liveness-{number}\"\nduration = \"60min\"\nwarmup = \"20min\"\nseeds = 1\nseed = {number}\n"
+    );
+    let nodes = network(&mut toml, &mut draw);
+    let kind = draw.of(&["tsch", "tsch", "csma"]);
+    let (mode, objective) = (draw.of(&["storing", "non-storing"]), draw.of(&["mrhof", "of0"]));
+    _ = write!(toml, "\n[mac]\nkind = \"{kind}\"\n");
+    if kind == "tsch" {
+        let schedule = draw.of(&["msf", "b-msf", "orchestra"]);
+        _ = write!(toml, "eb_period = \"2s\"\n\n[schedule]\nfunction = \"{schedule}\"\n");
+    }
+    let application = draw.of(&["coap", "udp", "poll"]);
+    _ = write!(
+        toml,
+        "\n[rpl]\nmode = \"{mode}\"\nobjective = \"{objective}\"\n\n[traffic]\napplication = \"{application}\"\n\
+         period = \"1min\"\nstart = \"10min\"\n"
+    );
+    events(&mut toml, &mut draw, nodes, 20..48);
+    toml
+}
+
+/// What sets the stream of these scenarios apart.
+const LIVENESS: u64 = 0x6c69_7665;
+
+/// After the last event all nodes that have a path to their border router have routes within ten minutes.
+fn alive(metrics: &Value) -> Result<()> {
+    let Some(events) = metrics.get("event_list").and_then(Value::as_array) else { return Ok(()) };
+    let Some(last) = events.last() else { return Ok(()) };
+    let cut_off = last["cut_off"].as_u64().unwrap_or_default();
+    if cut_off == 0 {
+        return Ok(());
+    }
+    let recovery = last["recovery_s"].as_f64();
+    ensure!(
+        recovery.is_some_and(|span| span <= RECOVERY_MAX_S),
+        "{cut_off} nodes were cut off by {} at {} s, and the network recovered {}",
+        last["event"],
+        last["at_s"],
+        recovery.map_or("never".to_owned(), |span| format!("after {span:.0} s"))
+    );
+    Ok(())
+}
+
+/// Time in which a network must recover.
+const RECOVERY_MAX_S: f64 = 600.0;
 
 /// The MAC, its schedule, routing, and how packets larger than a frame go; returns the kind of MAC.
 fn mac(toml: &mut String, draw: &mut Draw) -> &'static str {
@@ -277,6 +377,10 @@ mod tests {
         for form in [
             "[[border_router]]",
             "failures = ",
+            "kind = \"off\"",
+            "kind = \"reboot\"",
+            "memory = \"kept\"",
+            "mode = \"non-storing\"",
             "application = \"poll\"",
             "application = \"observe\"",
             "oscore = true",
@@ -287,6 +391,18 @@ mod tests {
         ] {
             assert!(all.iter().any(|toml| toml.contains(form)), "no scenario has {form}");
         }
+    }
+
+    #[test]
+    fn a_network_that_does_not_recover_is_found() {
+        let of = |recovery: Value| {
+            let event = serde_json::json!({"event": "on", "at_s": 1200.0, "cut_off": 2, "recovery_s": recovery});
+            alive(&serde_json::json!({ "event_list": [event] }))
+        };
+        assert!(of(30.0.into()).is_ok());
+        assert!(of(700.0.into()).is_err() && of(Value::Null).is_err());
+        assert!(alive(&serde_json::json!({})).is_ok(), "no events");
+        assert!((0..20).any(|number| liveness_scenario(number).contains("[[event]]")));
     }
 
     #[test]
