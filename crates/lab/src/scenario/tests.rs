@@ -46,7 +46,7 @@ fn a_misspelt_key_is_told_with_the_one_that_was_meant() {
     assert_eq!(
         errors("name = \"x\"\n[topology]\nspaceing_m = 3\n", &[]),
         "my.toml:3:1: topology.spaceing_m: there is no such key; did you mean `spacing_m`?; \
-         known here: kind, rows, cols, spacing_m, addresses"
+         known here: kind, rows, cols, spacing_m, addresses, seed"
     );
 }
 
@@ -320,7 +320,8 @@ fn every_key_is_in_the_manual() {
         let (section, name) = key.rsplit_once('.').unwrap_or(("", &key));
         let heading = match section {
             "" => "\n## Top".to_owned(),
-            "radio.wifi" | "radio.burst" | "border_router" | "link" | "serial" | "entity" => {
+            "radio.wifi" | "radio.burst" | "border_router" | "link" | "serial" | "entity"
+            | "event" => {
                 format!("\n## `[[{section}]]`")
             }
             _ => format!("\n## `[{section}]`"),
