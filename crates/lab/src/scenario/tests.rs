@@ -73,7 +73,7 @@ fn a_key_of_another_kind_is_told_apart_from_a_misspelt_one() {
     assert_eq!(
         errors("name = \"x\"\n[topology]\nkind = \"line\"\nrows = 4\n", &[]),
         "my.toml:4:1: topology.rows: does not apply to kind = \"line\", whose keys are nodes, spacing_m, \
-         addresses"
+         addresses, seed"
     );
 }
 
