@@ -1,6 +1,6 @@
 //! Links that events have changed: a table over that of the medium, which holds until an event restores them.
 //!
-//! A run without such events has no such table. With one, the table is made anew after each event and after each change
+//! A run without such events has no such table. With one, the table is made again after each event and after each change
 //! of the medium, so that it costs nothing per frame.
 
 use std::collections::{BTreeMap, BTreeSet};
