@@ -380,7 +380,8 @@ impl<P: PeerAddress> Server<P> {
         self.latest_block = None;
         let mut response = response;
         if let Some(mut asked) = self.forget(exchange) {
-            asked.agreed = response.options.get(OptionNumber::OBSERVE).is_some();
+            asked.agreed =
+                asked.observes.is_some() && response.options.get(OptionNumber::OBSERVE).is_some();
             if is_challenge(&response) {
                 response = self.challenge(layer, asked.peer, now);
             } else if asked.arrived.is_some() {
@@ -391,10 +392,13 @@ impl<P: PeerAddress> Server<P> {
             response = self.fit(layer, &asked, response, now);
             let block = Block::read(response.options.iter(), OptionNumber::BLOCK2);
             self.latest_block = block.ok().flatten();
-            let observes = response.options.get(OptionNumber::OBSERVE).is_some();
-            let octets = response.encoded_len(asked.token_len) + asked.peer.overhead();
+            let registration = token.map(|token| {
+                let observes = response.options.get(OptionNumber::OBSERVE).is_some();
+                let octets = response.encoded_len(asked.token_len) + asked.peer.overhead();
+                (token, observes, octets)
+            });
             let sent = layer.transport.handle(now, Input::Respond { exchange, response, handle });
-            if let Some(token) = token {
+            if let Some((token, observes, octets)) = registration {
                 if observes && sent.is_ok() {
                     let left = layer.transport.set_aside(asked.peer, now);
                     // The answer to a group is paid for when it leaves, after its leisure.
