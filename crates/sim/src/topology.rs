@@ -143,23 +143,23 @@ impl TopologySpec {
     }
 }
 
-/// Reads lines of `x_m,y_m` or `x_m,y_m,z_m`, the root first; a line with these names may stand on top, `#` starts a
-/// comment.
+/// Reads lines of `x_m,y_m` or `x_m,y_m,z_m`, the root first; `#` starts a comment. A line with these names may stand on
+/// top. All lines have as many columns as the first.
 pub fn parse_positions(file: &str, text: &str) -> Result<Vec<Position>, TextError> {
     let finite = |value: &f64| value.is_finite();
+    let first = data_lines(text).next().map_or("", |(_, line)| line.trim());
+    let has_heights = first.split(',').count() > 2;
+    let is_header = ["x_m,y_m", "x_m,y_m,z_m"].contains(&first);
     data_lines(text)
-        .enumerate()
-        .filter(|(index, (_, line))| {
-            *index > 0 || !["x_m,y_m", "x_m,y_m,z_m"].contains(&line.trim())
-        })
-        .map(|(_, (line, text))| {
+        .skip(usize::from(is_header))
+        .map(|(line, text)| {
             let mut fields = Fields::new(file, line, text);
             let x_m = fields.value("x_m", "a number of metres", finite)?;
             let y_m = fields.value("y_m", "a number of metres", finite)?;
-            if fields.is_over() {
-                return Ok(Position::new(x_m, y_m));
-            }
-            let z_m = fields.value("z_m", "a number of metres", finite)?;
+            let z_m = match has_heights {
+                true => fields.value("z_m", "a number of metres", finite)?,
+                false => 0.0,
+            };
             fields.end()?;
             Ok(Position::new(x_m, y_m).at_height(z_m))
         })
@@ -284,6 +284,9 @@ mod tests {
             ("1", "p.csv:1:2: the line ends before `y_m`"),
             ("1,2,3,4", "p.csv:1:7: `4` follows"),
             ("1,2,up", "p.csv:1:5: `up` is not a valid z_m"),
+            ("x_m,y_m\n1,2,3", "p.csv:2:5: `3` follows"),
+            ("1,2\n1,2,3", "p.csv:2:5: `3` follows"),
+            ("1,2,3\n1,2", "p.csv:2:4: the line ends before `z_m`"),
             ("inf,2", "p.csv:1:1: `inf`"),
         ] {
             let error = parse_positions("p.csv", text).expect_err(text);

@@ -18,6 +18,7 @@ fn listing_scenarios_ends_with_0() {
             "grenoble-50",
             "grenoble-t",
             "grid-25",
+            "grid-25-failures",
             "grid-64",
             "lille-50",
             "multicast-grid",

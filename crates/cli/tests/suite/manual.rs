@@ -56,7 +56,11 @@ fn every_verb_is_completed_in_every_shell() {
 fn values_are_completed_in_bash_zsh_and_fish() {
     for shell in ["bash", "fish", "zsh"] {
         let all = |words: &[&str]| completed(shell, words).join(" ");
-        assert_eq!(all(&["lowmesh", "run", "grid-"]), "grid-25 grid-64", "{shell}");
+        assert_eq!(
+            all(&["lowmesh", "run", "grid-"]),
+            "grid-25 grid-25-failures grid-64",
+            "{shell}"
+        );
         assert_eq!(all(&["lowmesh", "run", "x", "--set", "rpl.mo"]), "rpl.mode=", "{shell}");
         let modes = all(&["lowmesh", "run", "x", "--set", "rpl.mode=n"]);
         assert_eq!(modes, "rpl.mode=non-storing", "{shell}");
@@ -78,7 +82,10 @@ fn bash_completes_with_the_script_that_is_printed() {
     let output = std::process::Command::new("bash").args(["-c", &line]).output();
     let Ok(output) = output else { return };
     let words = stdout(&output).replace('\u{b}', " ");
-    assert_eq!(words.split_whitespace().collect::<Vec<_>>(), ["grid-25", "grid-64"]);
+    assert_eq!(
+        words.split_whitespace().collect::<Vec<_>>(),
+        ["grid-25", "grid-25-failures", "grid-64"]
+    );
 }
 
 #[test]

@@ -51,11 +51,6 @@ impl<'a> Fields<'a> {
             .ok_or_else(|| self.error(column, format!("`{field}` is not a valid {what}"), allowed))
     }
 
-    /// Whether nothing is left.
-    pub(crate) const fn is_over(&self) -> bool {
-        self.rest.is_none()
-    }
-
     /// Passes when nothing is left.
     pub(crate) fn end(&self) -> Result<(), TextError> {
         match self.rest {
