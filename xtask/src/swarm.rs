@@ -19,10 +19,8 @@ pub fn run(args: &[String]) -> Result<()> {
     let is_liveness = args.iter().any(|word| word == "--liveness");
     args.retain(|word| word != "--liveness");
     let (first, count) = bounds(&args)?;
-    let (flag, text): (_, fn(u64) -> String) = match is_liveness {
-        true => (" --liveness", liveness_scenario),
-        false => ("", scenario),
-    };
+    let (flag, text): (_, fn(u64) -> String) =
+        if is_liveness { (" --liveness", liveness_scenario) } else { ("", scenario) };
     let binary = product::build()?;
     let folder = std::env::temp_dir().join(format!("lowmesh-swarm-{}", std::process::id()));
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;

@@ -4,8 +4,8 @@ use lowmesh_stack::{ConfigError, Node};
 use lowmesh_units::{NodeId, Seed};
 use lowmesh_wire::ipv6::Address;
 
+use crate::parts::Part;
 use crate::traffic::{Config, Plan};
-use crate::world::Part;
 
 /// Settings of all nodes and of their traffic, and how often each has lost its memory.
 #[derive(Debug)]

@@ -17,10 +17,10 @@ use crate::event::{Event, Memory, check_plan};
 use crate::mesh::{Mesh, Plan, Sinks};
 use crate::moving::{Rebuild, Site, UNMOVABLE};
 use crate::names::Names;
-use crate::parts::NodeParts;
+use crate::parts::{NodeParts, Part};
 use crate::trace::Trace;
 use crate::traffic;
-use crate::world::{Beginning, Part, World};
+use crate::world::{Beginning, World};
 
 /// Builder of a [`Mesh`]; [`Mesh::builder`] returns one.
 #[derive(Debug)]

@@ -125,7 +125,11 @@ pub struct EventError {
 }
 
 impl EventError {
-    pub(crate) fn new(key: &'static str, value: impl ToString, allowed: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        key: &'static str,
+        value: &impl ToString,
+        allowed: impl Into<String>,
+    ) -> Self {
         Self { key, value: value.to_string(), allowed: allowed.into() }
     }
 }
@@ -231,32 +235,32 @@ impl Event {
             if let Some(node) = node.filter(|node| node.index() >= nodes) {
                 let allowed =
                     format!("there is no such node; write a node from 0 to {}", nodes - 1);
-                return Err(EventError::new(key, node, allowed));
+                return Err(EventError::new(key, &node, allowed));
             }
         }
         if self.peer().is_some() && self.peer() == self.node() {
             let allowed = "a node has no link to itself; write another node";
-            return Err(EventError::new("peer", self.peer().unwrap_or_default(), allowed));
+            return Err(EventError::new("peer", &self.peer().unwrap_or_default(), allowed));
         }
         let outside = |number: f64, low: f64, high: f64| !(low..=high).contains(&number);
         match self {
             Self::Reboot { dark, .. } if *dark < REBOOT_MIN => {
                 let allowed = format!("a restart takes {REBOOT_MIN} or more");
-                Err(EventError::new("dark", dark, allowed))
+                Err(EventError::new("dark", &dark, allowed))
             }
             Self::Link { quality: Quality { pdr: Some(pdr), .. }, .. }
                 if outside(*pdr, 0.0, 1.0) =>
             {
-                Err(EventError::new("pdr", pdr, "0 to 1 is allowed"))
+                Err(EventError::new("pdr", &pdr, "0 to 1 is allowed"))
             }
             Self::Link { quality, .. } if outside(quality.loss_db, -200.0, 200.0) => {
-                Err(EventError::new("loss_db", quality.loss_db, "-200 to 200 is allowed"))
+                Err(EventError::new("loss_db", &quality.loss_db, "-200 to 200 is allowed"))
             }
             Self::Load { period, .. } if period.is_zero() => {
-                Err(EventError::new("period", period, "a period above 0s is allowed"))
+                Err(EventError::new("period", &period, "a period above 0s is allowed"))
             }
             Self::Channels { channels, .. } if channels.is_empty() => {
-                Err(EventError::new("channels", "[]", "write one channel or more"))
+                Err(EventError::new("channels", &"[]", "write one channel or more"))
             }
             _ => Ok(()),
         }
@@ -288,7 +292,7 @@ pub(crate) fn check_plan(
         if empty[node.index()] {
             let allowed =
                 "its battery is empty, which ends it; write `off` instead of the earlier event";
-            return Err((index, EventError::new("node", node, allowed)));
+            return Err((index, EventError::new("node", &node, allowed)));
         }
         if matches!(event, Event::On { .. }) && !seen[node.index()] {
             late.push(*node);
@@ -298,7 +302,7 @@ pub(crate) fn check_plan(
         losses[node.index()] += u16::from(!matches!(event, Event::On { .. }));
         if losses[node.index()] > LOSSES_MAX {
             let allowed = format!("a node loses its state at most {LOSSES_MAX} times");
-            return Err((index, EventError::new("node", node, allowed)));
+            return Err((index, EventError::new("node", &node, allowed)));
         }
     }
     Ok(late)

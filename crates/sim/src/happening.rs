@@ -4,6 +4,8 @@ use lowmesh_mac::tsch::hopping::HoppingSequence;
 use lowmesh_stack::event::Input;
 use lowmesh_units::{Channel, Dbm, Duration, Instant, NodeId};
 
+use crate::air::error::BuildError;
+use crate::air::{Interference, Position};
 use crate::event::{Event, EventError, Memory};
 use crate::mesh::Mesh;
 use crate::moving::UNMOVABLE;
@@ -17,7 +19,7 @@ impl World {
     /// Whether an event is possible in the present state of the mesh; its values have been checked.
     pub(crate) fn check_event(&self, event: &Event) -> Result<(), EventError> {
         if matches!(event, Event::Move { .. }) && self.site.is_none() {
-            return Err(EventError::new("event", "move", UNMOVABLE));
+            return Err(EventError::new("event", &"move", UNMOVABLE));
         }
         let (Event::Off { node, .. } | Event::Reboot { node, .. } | Event::BatteryEmpty { node }) =
             event
@@ -27,8 +29,29 @@ impl World {
         if self.blueprint.losses[node.index()] >= crate::params::LOSSES_MAX {
             let allowed =
                 format!("a node loses its state at most {} times", crate::params::LOSSES_MAX);
-            return Err(EventError::new("node", node, allowed));
+            return Err(EventError::new("node", &node, allowed));
         }
+        Ok(())
+    }
+
+    /// A node stands at another position from now on.
+    pub(crate) fn move_node(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        position: Position,
+    ) -> Result<(), BuildError> {
+        let Some(site) = &mut self.site else { return Ok(()) };
+        site.positions[node.index()] = position;
+        self.medium = (site.rebuild.0)(&site.positions)?;
+        if self.medium.next_change().is_some_and(|due| due <= now) {
+            self.medium.advance(now);
+        }
+        self.overlay.apply(self.medium.links());
+        let count = site.positions.len();
+        let interference =
+            Interference::new(&site.interferers, count, Some(&site.positions), self.seed)?;
+        self.interference = interference.with_ambient_of(std::mem::take(&mut self.interference));
         Ok(())
     }
 }

@@ -12,9 +12,9 @@
 //! | [`air`], [`topology`] | who hears whom, where nodes stand |
 //! | [`traffic`] | which applications run on which node |
 //! | [`event`], `happening` | what happens to a mesh from outside, and the one place where it takes effect |
-//! | `power`, `lives`, `blueprint` | nodes that lose their power and memory, and start again |
+//! | `outage`, `power`, `lives`, `blueprint` | nodes that lose their power and memory, and start again |
 //! | `moving` | nodes that move |
-//! | `recovery` | when all nodes have routes again |
+//! | `recovery`, `reach` | when all nodes have routes again, and which have them |
 //! | `timeline` | datagrams in recoverable fragments, step by step |
 //! | `occupancy` | how full packet buffers are |
 //! | `rootless` | how long nodes have parents that lead to no root |
@@ -43,9 +43,11 @@ pub mod mesh;
 mod moving;
 mod names;
 mod occupancy;
+mod outage;
 mod params;
 pub mod parts;
 mod power;
+mod reach;
 pub mod record;
 mod recovery;
 mod rootless;

@@ -5,7 +5,6 @@ use lowmesh_stack::{Node, StreamCounters};
 use lowmesh_units::{Duration, Instant};
 
 use crate::record::Fragments;
-use crate::summary::fragments;
 
 /// The lives of a node that are over.
 #[derive(Clone, Debug, Default)]
@@ -69,4 +68,19 @@ fn add(sum: &mut RadioTime, other: RadioTime) {
     sum.tx += other.tx;
     sum.rx += other.rx;
     sum.listening_slots_used += other.listening_slots_used;
+}
+
+/// What `node` counted of fragments, whichever way they went.
+pub(crate) fn fragments(node: &Node) -> Fragments {
+    let (plain, recovered) = (node.lowpan().counters(), node.lowpan().recovery_counters());
+    Fragments {
+        sent: plain.fragments_sent + recovered.sent,
+        resent: recovered.resent,
+        forwarded: plain.fragments_forwarded + recovered.forwarded,
+        fallbacks: plain.fallbacks_order + plain.fallbacks_full + recovered.fallbacks,
+        recovered: recovered.ended,
+        gaps_changed: recovered.gaps_changed,
+        marked: recovered.marked,
+        marks_reported: recovered.marks_reported,
+    }
 }

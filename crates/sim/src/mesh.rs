@@ -153,9 +153,11 @@ impl Mesh {
         loop {
             let next = self.world.agenda.peek().filter(|event| event.0 < until);
             let is_first = |at: Instant| at < until && next.is_none_or(|(time, ..)| at <= time);
-            if let Some((at, event)) = self.plan.pop_front_if(|(at, _)| is_first(*at)) {
+            if self.plan.front().is_some_and(|(at, _)| is_first(*at)) {
                 // The plan was checked when the mesh was built.
-                self.happen(at, event);
+                if let Some((at, event)) = self.plan.pop_front() {
+                    self.happen(at, event);
+                }
                 continue;
             }
             let Some((time, kind, node)) = next else { break };

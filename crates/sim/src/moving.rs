@@ -2,11 +2,8 @@
 //!
 //! All randomness of a medium is of the seed, so a link between nodes that stay is the same as before.
 
-use lowmesh_units::{Instant, NodeId};
-
 use crate::air::error::BuildError;
-use crate::air::{Interference, Interferer, Medium, Position};
-use crate::world::World;
+use crate::air::{Interferer, Medium, Position};
 
 /// What is said where nodes cannot move.
 pub(crate) const UNMOVABLE: &str = "the nodes of this medium have no positions, so that none can move; \
@@ -29,27 +26,4 @@ pub(crate) struct Site {
     pub(crate) positions: Vec<Position>,
     pub(crate) rebuild: Rebuild,
     pub(crate) interferers: Vec<Interferer>,
-}
-
-impl World {
-    /// A node stands at another position from now on.
-    pub(crate) fn move_node(
-        &mut self,
-        now: Instant,
-        node: NodeId,
-        position: Position,
-    ) -> Result<(), BuildError> {
-        let Some(site) = &mut self.site else { return Ok(()) };
-        site.positions[node.index()] = position;
-        self.medium = (site.rebuild.0)(&site.positions)?;
-        if self.medium.next_change().is_some_and(|due| due <= now) {
-            self.medium.advance(now);
-        }
-        self.overlay.apply(self.medium.links());
-        let count = site.positions.len();
-        let interference =
-            Interference::new(&site.interferers, count, Some(&site.positions), self.seed)?;
-        self.interference = interference.with_ambient_of(std::mem::take(&mut self.interference));
-        Ok(())
-    }
 }

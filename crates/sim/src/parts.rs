@@ -7,7 +7,7 @@ use lowmesh_registry::Choice;
 use lowmesh_rpl::ObjectiveFunction;
 use lowmesh_sixtop::SchedulingFunction;
 use lowmesh_stack::{Config as Stack, LinkLayer, Routes};
-use lowmesh_units::{Channel, Dbm, Duration, PanId};
+use lowmesh_units::{Channel, Dbm, Duration, NodeId, PanId};
 
 use crate::air::params::CCA_ENERGY_DBM;
 use crate::air::{Cca, CcaMode};
@@ -15,6 +15,23 @@ use crate::energy::Currents;
 
 /// Largest drift of a clock unless the parts say otherwise, parts per million: no standard, the crystal of a sensor node.
 const DRIFT_MAX_PPM: f64 = 20.0;
+
+/// State of a node outside its machines.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    /// The border router of its PAN.
+    pub(crate) root: NodeId,
+    /// The node that takes its readings.
+    pub(crate) collector: NodeId,
+    /// Half the time for which it listens for a frame to start, in timeslots.
+    pub(crate) guard: Duration,
+    /// Its transmit power.
+    pub(crate) tx_power: Dbm,
+    /// The currents of its radio.
+    pub(crate) energy: Currents,
+    /// Whether it reports readings.
+    pub(crate) is_client: bool,
+}
 
 /// The parts of one node; [`Builder::node`](crate::Builder::node) takes them.
 ///

@@ -1,15 +1,8 @@
-//! Nodes that lose their power and get it back.
-//!
-//! A frame on the air from a node without power breaks off. What was in its memory is lost, unless the memory is kept:
-//! packets are dropped, and requests of its applications fail.
+//! Power of nodes.
 
-use lowmesh_machine::{DropReason, Dropped, Layer};
-use lowmesh_stack::event::{Input, Packet};
-use lowmesh_units::{Instant, NodeId};
+use lowmesh_units::Instant;
 
-use crate::agenda::Kind;
 use crate::event::Memory;
-use crate::world::World;
 
 /// A node without power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,66 +11,4 @@ pub(crate) struct Dark {
     pub(crate) since: Instant,
     /// What became of its state.
     pub(crate) memory: Memory,
-}
-
-impl World {
-    /// Whether a node has no power.
-    pub(crate) fn is_off(&self, node: NodeId) -> bool {
-        self.dark[node.index()].is_some()
-    }
-
-    /// Switches a node off; returns whether it was on. The driver stops its radio afterwards.
-    pub(crate) fn switch_off(&mut self, now: Instant, node: NodeId, memory: Memory) -> bool {
-        let before = self.dark[node.index()];
-        if before.is_none() {
-            self.dark[node.index()] = Some(Dark { since: now, memory });
-            self.agenda.set(node, Kind::Deadline, None);
-            self.rootless.switch_off(now, node);
-        }
-        let has_memory = before.is_none_or(|dark| dark.memory == Memory::Kept);
-        if memory == Memory::Lost && has_memory {
-            if let Some(dark) = &mut self.dark[node.index()] {
-                dark.memory = Memory::Lost;
-            }
-            self.forget(now, node);
-        }
-        before.is_none()
-    }
-
-    /// A node loses its memory: what remains is a new one, switched off.
-    fn forget(&mut self, now: Instant, id: NodeId) {
-        let index = id.index();
-        for handle in self.nodes[index].held() {
-            let dropped = Dropped { handle, layer: Layer::Mac, reason: DropReason::PowerLost };
-            self.books.note_packet(now, id, Packet::Dropped(dropped));
-        }
-        self.books.note_life_over(now, id, &self.nodes[index]);
-        self.blueprint.losses[index] += 1;
-        let makes = "the same settings made the node before";
-        let mut fresh = self.blueprint.node(id, self.is_root(id)).expect(makes);
-        let planned = self.blueprint.install(id, &mut fresh, &self.parts).expect(makes);
-        std::mem::swap(&mut self.nodes[index], &mut fresh);
-        for own in fresh.into_applications(planned) {
-            self.nodes[index].install(own).expect(makes);
-        }
-        self.boots[index] = None;
-    }
-
-    /// Switches a node on; returns what became of its state, or `None` if it was on. The driver resumes its radio
-    /// afterwards.
-    pub(crate) fn switch_on(&mut self, now: Instant, node: NodeId) -> Option<Memory> {
-        let index = node.index();
-        let Dark { since, memory } = self.dark[index].take()?;
-        self.rootless.switch_on(now, node, memory);
-        let joined = self.books.outcome.nodes[index].joined;
-        self.books.lives[index].was_dark(since, now, joined);
-        match memory {
-            Memory::Lost => {
-                self.boots[index] = Some(now);
-                self.agenda.set(node, Kind::Deadline, Some(now));
-            }
-            Memory::Kept => self.tell(now, node, Input::Resume),
-        }
-        Some(memory)
-    }
 }

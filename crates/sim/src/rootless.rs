@@ -100,7 +100,7 @@ impl Way {
         match self.since {
             None if is_rootless => self.since = Some(now),
             Some(since) if !is_rootless => {
-                self.time = self.time + now.since(since);
+                self.time += now.since(since);
                 self.since = None;
             }
             _ => {}

@@ -6,7 +6,8 @@ use lowmesh_stack::Node;
 use lowmesh_units::{Eui64, Instant, NodeId};
 
 use crate::error::Error;
-use crate::record::{Fragments, NegotiatedCell, Outcome};
+use crate::lives::fragments;
+use crate::record::{NegotiatedCell, Outcome};
 use crate::world::World;
 
 impl World {
@@ -91,20 +92,5 @@ impl World {
 
     pub(crate) fn find(&self, address: Eui64) -> Option<NodeId> {
         self.names.node(address)
-    }
-}
-
-/// What `node` counted of fragments, whichever way they went.
-pub(crate) fn fragments(node: &Node) -> Fragments {
-    let (plain, recovered) = (node.lowpan().counters(), node.lowpan().recovery_counters());
-    Fragments {
-        sent: plain.fragments_sent + recovered.sent,
-        resent: recovered.resent,
-        forwarded: plain.fragments_forwarded + recovered.forwarded,
-        fallbacks: plain.fallbacks_order + plain.fallbacks_full + recovered.fallbacks,
-        recovered: recovered.ended,
-        gaps_changed: recovered.gaps_changed,
-        marked: recovered.marked,
-        marks_reported: recovered.marks_reported,
     }
 }

@@ -156,10 +156,8 @@ pub fn parse_positions(file: &str, text: &str) -> Result<Vec<Position>, TextErro
             let mut fields = Fields::new(file, line, text);
             let x_m = fields.value("x_m", "a number of metres", finite)?;
             let y_m = fields.value("y_m", "a number of metres", finite)?;
-            let z_m = match has_heights {
-                true => fields.value("z_m", "a number of metres", finite)?,
-                false => 0.0,
-            };
+            let z_m =
+                if has_heights { fields.value("z_m", "a number of metres", finite)? } else { 0.0 };
             fields.end()?;
             Ok(Position::new(x_m, y_m).at_height(z_m))
         })

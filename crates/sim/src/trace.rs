@@ -134,7 +134,7 @@ impl Trace {
             Fact::Happened(event) => {
                 event.write_fields(&mut fields);
                 octets = fields.as_bytes();
-                [21 | u64::from(event.number()) << 8, octets.len() as u64, 0]
+                [0x15 | u64::from(event.number()) << 8, octets.len() as u64, 0]
             }
             Fact::Packet(packet) => hash_packet(packet),
             Fact::Left { handle, octets } => [18, handle.0, octets as u64],

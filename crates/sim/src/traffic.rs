@@ -13,7 +13,7 @@ use lowmesh_units::{Duration, NodeId, Purpose, Rng, Seed};
 use lowmesh_wire::coap::uri::Host;
 use lowmesh_wire::ipv6::Address;
 
-use crate::world::Part;
+use crate::parts::Part;
 
 /// When clients send, and what they send.
 #[derive(Clone, Debug, PartialEq)]

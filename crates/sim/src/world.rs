@@ -8,7 +8,7 @@ use lowmesh_machine::{
 };
 use lowmesh_stack::Node;
 use lowmesh_stack::event::{Input, Network, Output, Packet, RadioOrder};
-use lowmesh_units::{Asn, Channel, Dbm, Duration, Eui64, Instant, NodeId, Seed};
+use lowmesh_units::{Asn, Channel, Eui64, Instant, NodeId, Seed};
 use lowmesh_wire::ipv6::Address;
 
 use crate::agenda::{Agenda, Kind};
@@ -19,32 +19,15 @@ use crate::blueprint::Blueprint;
 use crate::books::Books;
 use crate::capture::{Capture, Captured};
 use crate::clock::Clock;
-use crate::energy::Currents;
 use crate::event::Memory;
 use crate::group_book::Addressed;
 use crate::moving::Site;
 use crate::names::Names;
+use crate::parts::Part;
 use crate::power::Dark;
 use crate::recovery::Recovery;
 use crate::rootless::Rootless;
 use crate::trace::{Fact, Trace};
-
-/// State of a node outside its machines.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
-    /// The border router of its PAN.
-    pub(crate) root: NodeId,
-    /// The node that takes its readings.
-    pub(crate) collector: NodeId,
-    /// Half the time for which it listens for a frame to start, in timeslots.
-    pub(crate) guard: Duration,
-    /// Its transmit power.
-    pub(crate) tx_power: Dbm,
-    /// The currents of its radio.
-    pub(crate) energy: Currents,
-    /// Whether it reports readings.
-    pub(crate) is_client: bool,
-}
 
 /// The state that drivers work on.
 #[derive(Debug)]
@@ -133,6 +116,11 @@ impl World {
     /// The links as they are now.
     pub(crate) fn links(&self) -> &Links {
         self.overlay.links(self.medium.links())
+    }
+
+    /// Whether a node has no power.
+    pub(crate) fn is_off(&self, node: NodeId) -> bool {
+        self.dark[node.index()].is_some()
     }
 
     /// Whether `node` is the border router of its PAN, the root of its DODAG and a collector.

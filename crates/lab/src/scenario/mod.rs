@@ -14,6 +14,7 @@ mod event;
 mod event_file;
 mod fragments;
 mod groups;
+mod happenings;
 mod key;
 mod keys;
 mod mac;

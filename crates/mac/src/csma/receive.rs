@@ -121,9 +121,10 @@ impl Receiver {
             FrameType::Ack if frame.header.destination.is_none_or(|to| shared.is_mine(to)) => {
                 return Some(Ack { sequence: frame.header.sequence });
             }
-            FrameType::Ack => shared.counters.filtered += 1,
             FrameType::Data => self.on_data(now, &frame, heard, waits, shared),
-            FrameType::Beacon | FrameType::Command => shared.counters.filtered += 1,
+            FrameType::Ack | FrameType::Beacon | FrameType::Command => {
+                shared.counters.filtered += 1;
+            }
         }
         None
     }

@@ -149,7 +149,7 @@ fn a_part_that_is_cut_off_does_not_count_to_infinity() {
         let mut rootless = Duration::ZERO;
         for _ in 0..600 {
             let joined = network.nodes[1..].iter().filter(|node| node.is_joined()).count();
-            rootless = rootless + Duration::from_secs(joined as u64);
+            rootless += Duration::from_secs(joined as u64);
             let highest = network.nodes[1..].iter().filter(|n| n.is_joined()).map(Rpl::rank).max();
             assert!(highest.is_none_or(|rank| rank.0 < 4000), "seed {seed}: {highest:?}");
             network.run(Duration::from_secs(1));

@@ -82,8 +82,8 @@ impl Pair {
                 Output::Radio(order) => {
                     let at = match &order {
                         RadioOrder::Sense { at } => *at + CCA,
-                        RadioOrder::Transmit { at, octets, .. } => *at + airtime(octets.len()),
-                        RadioOrder::Acknowledge { at, octets, .. } => *at + airtime(octets.len()),
+                        RadioOrder::Transmit { at, octets, .. }
+                        | RadioOrder::Acknowledge { at, octets, .. } => *at + airtime(octets.len()),
                     };
                     self.orders.push((at, who, order));
                 }
