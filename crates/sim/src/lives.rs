@@ -10,7 +10,9 @@ use crate::record::Fragments;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lives {
     /// Time for which its radio was on.
-    pub(crate) radio: RadioTime,
+    radio: RadioTime,
+    /// Time that the present life counts as if its radio had been on, though it was dark and kept its memory.
+    counted_dark: RadioTime,
     pub(crate) frames_sent: u64,
     pub(crate) frames_acked: u64,
     pub(crate) fragments: Fragments,
@@ -26,7 +28,8 @@ pub(crate) struct Lives {
 impl Lives {
     /// The life of `node` is over at `now`.
     pub(crate) fn end(&mut self, node: &Node, now: Instant) {
-        add(&mut self.radio, node.radio_time(now));
+        self.radio = self.radio_with(node, now);
+        self.counted_dark = RadioTime::default();
         let counters = node.counters();
         self.frames_sent += counters.frames_sent;
         self.frames_acked += counters.frames_acked;
@@ -37,9 +40,13 @@ impl Lives {
 
     /// Radio time of all lives, with that of `node`, who lives.
     pub(crate) fn radio_with(&self, node: &Node, now: Instant) -> RadioTime {
-        let mut radio = self.radio;
-        add(&mut radio, node.radio_time(now));
-        radio
+        let (past, this, dark) = (self.radio, node.radio_time(now), self.counted_dark);
+        RadioTime {
+            tx: past.tx + this.tx - dark.tx,
+            rx: past.rx + this.rx - dark.rx,
+            listening_slots_used: past.listening_slots_used + this.listening_slots_used
+                - dark.listening_slots_used,
+        }
     }
 
     /// What TCP did in all lives, with that of `node`, who lives.
@@ -55,19 +62,25 @@ impl Lives {
         Some(sum)
     }
 
-    /// The node was without power from `since` on.
-    pub(crate) fn was_dark(&mut self, since: Instant, now: Instant, joined: Option<Instant>) {
+    /// The node was without power from `since` on; `node` if it kept its memory, and has not been told yet.
+    pub(crate) fn was_dark(
+        &mut self,
+        (since, now): (Instant, Instant),
+        joined: Option<Instant>,
+        node: Option<&Node>,
+    ) {
         self.dark += now.since(since);
         if let Some(joined) = joined {
             self.dark_since_joined += now.since(since.max(joined));
         }
+        if let Some(node) = node {
+            let (before, after) = (node.radio_time(since), node.radio_time(now));
+            let dark = &mut self.counted_dark;
+            dark.tx += after.tx - before.tx;
+            dark.rx += after.rx - before.rx;
+            dark.listening_slots_used += after.listening_slots_used - before.listening_slots_used;
+        }
     }
-}
-
-fn add(sum: &mut RadioTime, other: RadioTime) {
-    sum.tx += other.tx;
-    sum.rx += other.rx;
-    sum.listening_slots_used += other.listening_slots_used;
 }
 
 /// What `node` counted of fragments, whichever way they went.

@@ -57,7 +57,8 @@ impl World {
         let Dark { since, memory } = self.dark[index].take()?;
         self.rootless.switch_on(now, node, memory);
         let joined = self.books.outcome.nodes[index].joined;
-        self.books.lives[index].was_dark(since, now, joined);
+        let kept = (memory == Memory::Kept).then_some(&self.nodes[index]);
+        self.books.lives[index].was_dark((since, now), joined, kept);
         match memory {
             Memory::Lost => {
                 self.boots[index] = Some(now);

@@ -193,6 +193,21 @@ fn a_node_whose_first_event_is_on_is_not_there_before() {
 }
 
 #[test]
+fn the_radio_of_a_node_without_power_is_off_whether_it_keeps_its_memory_or_not() {
+    let whole = run(contended(square()), 1).nodes[3].charge_mc;
+    for memory in [Memory::Kept, Memory::Lost] {
+        let mut config = contended(square());
+        let dark = Event::Off { node: NodeId(3), memory };
+        config.events = vec![(at(1200), dark), (at(2400), on(3))];
+        let node = run(config, 1).nodes[3].clone();
+        // A third of the hour is dark; else a radio under carrier sense is always on.
+        assert!((node.duty_cycle - 1.0).abs() < 0.001, "{memory:?}: {}", node.duty_cycle);
+        let share = node.charge_mc / whole;
+        assert!((0.65..0.68).contains(&share), "{memory:?}: {share}");
+    }
+}
+
+#[test]
 fn events_at_run_time_give_the_trace_of_planned_ones() {
     let mut planned = square();
     planned.events = vec![(at(700), off(1)), (at(900), on(1))];
