@@ -41,9 +41,11 @@ pub struct Config {
     pub dedup_total: usize,
     /// How long an empty ACK waits for the application's response.
     pub ack_delay: Duration,
-    /// How long a client waits for the response after an empty ACK, or to a NON request; by default the
-    /// EXCHANGE_LIFETIME of the destination.
+    /// How long a client waits for the response after an empty ACK; by default the EXCHANGE_LIFETIME of the destination.
     pub response_timeout: Option<Duration>,
+    /// How long a client waits for the response to a NON request, times 1 to ACK_RANDOM_FACTOR. A peer that
+    /// answers none of several is sent PROBING_RATE on average (RFC 7252 s4.7).
+    pub non_timeout: Duration,
     /// Over how long the answers to a multicast request are spread.
     pub leisure: Leisure,
     /// PROBING_RATE towards a group of which no member answers, octets a second (RFC 10020 s3.6); `None` leaves the pace to
@@ -90,6 +92,7 @@ impl Default for Config {
             dedup_total: params::DEDUP_TOTAL,
             ack_delay: params::ACK_DELAY,
             response_timeout: None,
+            non_timeout: params::NON_TIMEOUT,
             leisure: Leisure::default(),
             group_probing_rate: Some(params::PROBING_RATE_OCTETS_PER_SECOND as u32),
             message_len_max: params::MESSAGE_LEN_MAX,

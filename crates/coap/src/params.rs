@@ -15,6 +15,13 @@ pub const DEFAULT_LEISURE: Duration = Duration::from_secs(5);
 pub const SECURED_LEISURE: Duration = Duration::from_secs(20);
 /// PROBING_RATE: RFC 7252 s4.7, 1 octet a second to a peer that does not answer.
 pub const PROBING_RATE_OCTETS_PER_SECOND: u64 = 1;
+/// How long a client waits for the response to a NON request, times 1 to ACK_RANDOM_FACTOR: no RFC gives a time (RFC 7252
+/// s4.7 leaves it open); RIOT's gcoap waits 5 s. The random factor keeps senders whose requests collided from
+/// sending at the same time again.
+pub const NON_TIMEOUT: Duration = Duration::from_secs(5);
+/// NON requests in a row without a response or an ACK of their peer, after which it is one that does not answer and
+/// PROBING_RATE holds; ours: the copies of a CON request, after which its sender gives up.
+pub const SILENCE_AFTER: u8 = 5;
 /// MAX_LATENCY: RFC 7252 s4.8.2, 100 s for a datagram from end to end.
 pub const MAX_LATENCY: Duration = Duration::from_secs(100);
 /// EXCHANGE_LIFETIME with the default parameters: RFC 7252 s4.8.2, 247 s. What depends on a destination asks its

@@ -12,7 +12,7 @@ use lowmesh_wire::coap::{MessageId, Token};
 use crate::credit::Credit;
 use crate::exchange::{ExchangeId, Name};
 use crate::message_ids::MessageIds;
-use crate::params::{PROOF_LIFETIME, UNCONFIRMED_MAX};
+use crate::params::{PROOF_LIFETIME, SILENCE_AFTER, UNCONFIRMED_MAX};
 use crate::seen::Seen;
 use crate::{CongestionControl, CongestionSnapshot, Lifetimes};
 
@@ -52,6 +52,8 @@ pub(crate) struct Peer {
     pub(crate) credit: Credit,
     /// Since when an answer has been due and nothing has come.
     silent_since: Option<Instant>,
+    /// NON requests that have ended without a response since the latest response or ACK.
+    misses: u8,
 }
 
 impl Peer {
@@ -83,6 +85,7 @@ impl Peer {
             returned: false,
             credit: Credit::default(),
             silent_since: None,
+            misses: 0,
         }
     }
     /// True when forgetting the peer ends no exchange.
@@ -112,6 +115,14 @@ impl Peer {
     /// Something has come.
     pub(crate) const fn hear(&mut self) {
         self.silent_since = None;
+    }
+    /// No response has come to a NON request.
+    pub(crate) const fn miss(&mut self) {
+        self.misses = self.misses.saturating_add(1);
+    }
+    /// RFC 7252 s4.7: the peer does not answer, so that PROBING_RATE holds.
+    pub(crate) const fn is_silent(&self) -> bool {
+        self.misses >= SILENCE_AFTER
     }
     /// A message has left that the peer has to answer.
     pub(crate) fn demand_answer(&mut self, now: Instant) {
@@ -189,6 +200,7 @@ impl Peer {
         rtt: Option<Duration>,
         now: Instant,
     ) {
+        self.misses = 0;
         if self.land(id) {
             self.window.on_acked(Message { size: 1, sent }, rtt, now);
         }

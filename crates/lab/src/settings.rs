@@ -190,6 +190,7 @@ fn node(scenario: &Scenario) -> lowmesh_stack::Config {
             congestion: congestion(scenario),
             queue_max: scenario.coap.queue.into(),
             max_retransmit: scenario.coap.max_retransmit,
+            non_timeout: scenario.coap.non_timeout,
             ..default.coap
         },
         host: HostLimits {

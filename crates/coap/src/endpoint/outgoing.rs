@@ -319,6 +319,9 @@ impl<P: PeerAddress> OwnExchanges<P> {
                 acknowledged || exchange.kind == Kind::NonConfirmable
             }
         };
+        if exchange.kind == Kind::NonConfirmable && !over {
+            layer.peers.get_mut(&exchange.peer).expect("kept while open").miss();
+        }
         if over {
             self.finish(layer, id, now);
         } else if self.shows_silence(layer, id) {

@@ -10,7 +10,7 @@ use super::outgoing::OwnExchanges;
 use super::session::demands_answer;
 use crate::PeerAddress;
 use crate::exchange::{ExchangeId, Output};
-use crate::params::PROBING_RATE_OCTETS_PER_SECOND;
+use crate::params::{ACK_RANDOM_FACTOR, PROBING_RATE_OCTETS_PER_SECOND};
 
 impl<P: PeerAddress> OwnExchanges<P> {
     /// Sends from the queue of a peer what its window permits.
@@ -45,7 +45,6 @@ impl<P: PeerAddress> OwnExchanges<P> {
         let token = self.token_of(layer, id, now);
         let exchange = self.all.get_mut(&id).expect("the queue holds open exchanges");
         let peer = layer.peers.get_mut(&exchange.peer).expect("a peer with exchanges is kept");
-        let response_timeout = layer.config.response_timeout.unwrap_or(peer.lifetimes.exchange);
         let message_id = peer.ids.issue(now);
         exchange.renumber(message_id);
         if let Some(token) = &token {
@@ -55,8 +54,12 @@ impl<P: PeerAddress> OwnExchanges<P> {
         let initial = match (exchange.kind, exchange.expects) {
             (_, Expects::Group { wait, .. }) => wait,
             (Kind::Confirmable, _) => peer.timer.initial(now, &mut layer.rng),
-            (_, Expects::Nothing) => unconfirmed_wait(Duration::ZERO, exchange.bytes.len()),
-            _ => unconfirmed_wait(response_timeout, exchange.bytes.len()),
+            (_, Expects::Nothing) => probing_wait(exchange.bytes.len()),
+            _ => {
+                let wait = layer.config.non_timeout;
+                let wait = wait.mul_f64(layer.rng.between(1.0, ACK_RANDOM_FACTOR));
+                if peer.is_silent() { wait.max(probing_wait(exchange.bytes.len())) } else { wait }
+            }
         };
         peer.sent(message_id, token, id, now);
         if demands_answer(exchange) {
@@ -99,6 +102,6 @@ impl<P: PeerAddress> OwnExchanges<P> {
 }
 
 /// RFC 7252 s4.7: to a peer that does not answer, no more than PROBING_RATE on average.
-fn unconfirmed_wait(response_timeout: Duration, octets: usize) -> Duration {
-    response_timeout.max(Duration::from_secs(octets as u64 / PROBING_RATE_OCTETS_PER_SECOND))
+fn probing_wait(octets: usize) -> Duration {
+    Duration::from_secs(octets as u64 / PROBING_RATE_OCTETS_PER_SECOND)
 }

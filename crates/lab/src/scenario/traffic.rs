@@ -1,5 +1,6 @@
 //! `[coap]` and `[traffic]`: what the clients send to the root, and how they hold back.
 
+use lowmesh_coap::params::NON_TIMEOUT;
 use lowmesh_congestion::Timer;
 use lowmesh_registry::Choice;
 use lowmesh_units::Duration;
@@ -43,6 +44,8 @@ section! {
         max_retransmit: u8 = 4, Within(0, 20);
         /// First timeout without a better estimate (RFC 7252 s4.8: ACK_TIMEOUT 2 s).
         ack_timeout: Duration = Duration::from_secs(2), Within(MS * 10, Duration::from_secs(60));
+        /// Wait for the response to a non-confirmable request (RIOT's gcoap: 5 s), times 1 to 1.5; then the next leaves.
+        non_timeout: Duration = NON_TIMEOUT, Within(MS * 10, Duration::from_secs(3600));
     }
 }
 

@@ -8,6 +8,7 @@ use lowmesh_wire::coap::{Code, Kind, Message, MessageId, Token};
 use super::super::*;
 use super::*;
 use crate::event::Purpose;
+use crate::params::{ACK_RANDOM_FACTOR, NON_TIMEOUT};
 
 #[test]
 fn a_piggybacked_response_ends_the_request_with_its_round_trip_time() {
@@ -174,7 +175,7 @@ fn an_unconfirmed_request_is_sent_once_and_fails_when_no_response_comes() {
     let get = sent(&outputs(&mut client)).remove(0);
     assert_eq!(get.kind, Kind::NonConfirmable);
     let (now, out) = wake(&mut client);
-    assert_eq!(now, T0 + crate::params::EXCHANGE_LIFETIME);
+    assert!(now < T0 + NON_TIMEOUT.mul_f64(ACK_RANDOM_FACTOR));
     assert_eq!((failures(&out), sent(&out)), (vec![(1, DropReason::GaveUp)], vec![]));
 }
 
@@ -489,4 +490,32 @@ fn a_token_of_more_than_eight_octets_is_refused() {
     let input = Input::Request { peer: PEER, message, handle: Name::Application(Handle(1)) };
     assert!(endpoint.handle(T0, input).is_err());
     assert_eq!(endpoint.open(), 0);
+}
+
+/// How long a NON request waits in vain: from `now`, when it leaves, to its failure, whose time `now` becomes.
+fn waits(client: &mut Endpoint<u16>, now: &mut Instant) -> Duration {
+    let message = RequestTemplate::get("/t").non_confirmable();
+    let handle = Name::Application(Handle(1));
+    client.handle(*now, Input::Request { peer: PEER, message, handle }).expect("accepted");
+    assert_eq!(sent(&outputs(client)).len(), 1);
+    let (later, out) = wake(client);
+    assert_eq!(failures(&out), [(1, DropReason::GaveUp)]);
+    let left = core::mem::replace(now, later);
+    later.since(left)
+}
+
+/// RFC 7252 s4.7 leaves open when a client stops to expect the response to a NON, and bounds what it sends to a peer that
+/// does not answer.
+#[test]
+fn a_lost_non_request_holds_its_sender_for_seconds_and_a_silent_peer_for_longer() {
+    let (mut client, mut now) = (endpoint(Config::default()), T0);
+    let usual = NON_TIMEOUT..=NON_TIMEOUT.mul_f64(ACK_RANDOM_FACTOR);
+    let first: Vec<Duration> = (0..5).map(|_| waits(&mut client, &mut now)).collect();
+    assert!(first.iter().all(|wait| usual.contains(wait)), "{first:?}");
+    assert!(first.windows(2).all(|two| two[0] != two[1]), "the factor is random: {first:?}");
+    // 4 octets of header, 4 of token, 2 of path, at one octet a second.
+    assert_eq!(waits(&mut client, &mut now), Duration::from_secs(10));
+    let get = sent(&ask(&mut client, 1, now)).remove(0);
+    receive(&mut client, &response_to(&get, Kind::Acknowledgement), now);
+    assert!(usual.contains(&waits(&mut client, &mut now)), "the response shows that it is there");
 }
