@@ -116,6 +116,16 @@ impl Peer {
     pub(crate) const fn hear(&mut self) {
         self.silent_since = None;
     }
+    /// A response or an ACK has come.
+    pub(crate) const fn answer(&mut self) {
+        self.misses = 0;
+    }
+    /// A response has come with this token, to a request that waits for one.
+    pub(crate) fn answered(&mut self, token: &Token) -> Option<ExchangeId> {
+        let id = self.by_token(token)?;
+        self.answer();
+        Some(id)
+    }
     /// No response has come to a NON request.
     pub(crate) const fn miss(&mut self) {
         self.misses = self.misses.saturating_add(1);
@@ -200,7 +210,6 @@ impl Peer {
         rtt: Option<Duration>,
         now: Instant,
     ) {
-        self.misses = 0;
         if self.land(id) {
             self.window.on_acked(Message { size: 1, sent }, rtt, now);
         }

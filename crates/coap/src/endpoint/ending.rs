@@ -27,6 +27,7 @@ impl<P: PeerAddress> OwnExchanges<P> {
         let Phase::Sent(transmission) = exchange.phase else { return None };
         let peer = layer.peers.get_mut(&exchange.peer)?;
         let rtt = now.since(transmission.started);
+        peer.answer();
         if exchange.kind == Kind::Confirmable {
             peer.timer.on_sample(rtt, transmission.retransmissions, now);
             let sample = (transmission.retransmissions == 0).then_some(rtt);

@@ -195,7 +195,7 @@ impl<P: PeerAddress> Endpoint<P> {
             return;
         }
         let token = view.token();
-        let matched = self.layer.peers.get(&from).and_then(|peer| peer.by_token(&token));
+        let matched = self.layer.peers.get_mut(&from).and_then(|peer| peer.answered(&token));
         let Some(id) = matched.or_else(|| self.own.groups.by_token(&token)) else {
             self.layer.outputs.discard(from, Discard::Unmatched);
             // RFC 7641 s3.6: RST to a notification that nobody wants any more ends its observation,

@@ -101,8 +101,8 @@ fn relay(
     options.insert_uint(OptionNumber::HOP_LIMIT, left);
     let request = RequestTemplate {
         code: request.code,
-        // RFC 7252 s4 and s5.7: the type of a message is between neighbours. A NON that is not answered would keep the
-        // window towards its target for as long as PROBING_RATE says (s4.7), a CON for no longer than its copies take.
+        // RFC 7252 s4 and s5.7: the type of a message is between neighbours. To a target that does
+        // not answer, NON requests leave at PROBING_RATE only (s4.7); a CON waits for no longer than its copies take.
         confirmable: true,
         options,
         payload: request.payload.clone(),

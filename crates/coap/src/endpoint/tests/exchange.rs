@@ -515,7 +515,10 @@ fn a_lost_non_request_holds_its_sender_for_seconds_and_a_silent_peer_for_longer(
     assert!(first.windows(2).all(|two| two[0] != two[1]), "the factor is random: {first:?}");
     // 4 octets of header, 4 of token, 2 of path, at one octet a second.
     assert_eq!(waits(&mut client, &mut now), Duration::from_secs(10));
-    let get = sent(&ask(&mut client, 1, now)).remove(0);
-    receive(&mut client, &response_to(&get, Kind::Acknowledgement), now);
+    let message = RequestTemplate::get("/t").non_confirmable();
+    let handle = Name::Application(Handle(2));
+    client.handle(now, Input::Request { peer: PEER, message, handle }).expect("accepted");
+    let get = sent(&outputs(&mut client)).remove(0);
+    receive(&mut client, &response_to(&get, Kind::NonConfirmable), now);
     assert!(usual.contains(&waits(&mut client, &mut now)), "the response shows that it is there");
 }
