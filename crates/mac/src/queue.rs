@@ -275,9 +275,12 @@ impl Queues {
         frames
     }
 
-    /// Removes everything.
+    /// Removes everything, back-offs too: they are numbers of slots of a network that the node leaves.
     pub fn flush_all(&mut self) -> Vec<QueuedFrame> {
         self.held = 0;
+        for queue in &mut self.all {
+            queue.backoff.reset(self.be_min);
+        }
         self.all.iter_mut().flat_map(|q| q.frames.drain()).collect()
     }
 

@@ -135,6 +135,13 @@ impl Schedule {
         self.generation += 1;
     }
 
+    /// Removes everything, because the node joins or starts a network in its slot `now`: numbers of slots of another network
+    /// mean nothing in it.
+    pub fn begin(&mut self, now: Asn) {
+        self.clear();
+        (self.settled, self.now) = (now, now);
+    }
+
     /// Removes the slotframes without cells.
     pub fn remove_empty_slotframes(&mut self) {
         let before = self.frames.len();

@@ -112,8 +112,7 @@ impl Shared {
     /// Installs what the beacon says that the node joins from (s6.3.6.3; RFC 8180 s4.5.2): timing, slotframes and cells.
     pub fn install(&mut self, timing: Timing, beacon: &TschBeacon) {
         self.set_timing(timing);
-        self.schedule.set_now(beacon.asn);
-        self.schedule.clear();
+        self.schedule.begin(beacon.asn);
         for slotframe in &beacon.slotframes {
             // A slotframe without slots, or a second one with the same handle, is a mistake of the beacon's sender.
             let Ok(()) = self.schedule.add_slotframe(slotframe.handle, slotframe.length) else {

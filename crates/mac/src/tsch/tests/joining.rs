@@ -135,3 +135,43 @@ fn the_clock_follows_frames_for_this_node_in_cells_that_keep_the_time() {
     assert!(!corrected(true, Some(C)), "overheard");
     assert!(!corrected(false, Some(B)) && !corrected(false, None));
 }
+
+/// A beacon of a network that began at `origin`, heard at once.
+fn hear_of(mac: &mut Tsch, origin: Instant, asn: u64) -> Instant {
+    let octets = frame::beacon(PAN, A, 1, &beacon(asn, 0));
+    let slot_start = origin + Duration::from_millis(10) * asn;
+    let (rssi, late_micros, handle) = (NEAR, 0, Handle::NONE);
+    mac.receive(slot_start, Reception { octets: &octets, rssi, late_micros, handle });
+    slot_start
+}
+
+#[test]
+fn slot_numbers_of_a_network_that_a_node_left_mean_nothing_in_the_next() {
+    let mut mac = scanning(Config::default());
+    let mut now = hear_of(&mut mac, Instant::ZERO, 1_000_000);
+    let send = |mac: &mut Tsch, now| {
+        let content = Content::Payload(&[0x41]);
+        let (destination, priority) = (Some(A), Priority::Data);
+        let input = Input::Send { destination, content, priority, handle: Handle::NONE };
+        mac.handle(now, input).expect("acceptable");
+    };
+    send(&mut mac, now);
+    // Nobody answers in the shared cell, so the node backs off.
+    for _ in 0..5 {
+        now = mac.next_transmission().expect("a frame waits");
+        mac.transmit(now).expect("it is due");
+        mac.finish(now, None);
+    }
+    mac.handle(now, Input::Leave).expect("acceptable");
+    let origin = now + Duration::from_secs(60);
+    let joined = hear_of(&mut mac, origin, 500);
+    assert_eq!(mac.asn(joined), Asn(500));
+    send(&mut mac, joined);
+    let next = mac.next_transmission().expect("a frame waits");
+    assert!(next.since(joined) < Duration::from_secs(1), "{next}");
+    let later = joined + Duration::from_secs(100);
+    let listened = mac.radio_time(later).rx - mac.radio_time(joined).rx;
+    // One cell in 13 slots.
+    let slots = listened.as_nanos() / RX_WAIT.as_nanos();
+    assert!((768..=770).contains(&slots), "{slots} slots");
+}
