@@ -279,6 +279,7 @@ fn tsch_mac(tsch: &Tsch) -> lowmesh_mac::config::Config {
         scan_period: tsch.scan_period,
         join_neighbours: tsch.join_neighbours,
         join_wait: default.join_wait,
+        resume: tsch.resume,
         pan: default.pan,
         short: default.short,
     }

@@ -46,6 +46,8 @@ pub struct Config {
     pub join_neighbours: u8,
     /// How long it waits for others after the first.
     pub join_wait: Duration,
+    /// How long a coordinator that lost its memory listens for its network; zero to begin a new one at once.
+    pub resume: Duration,
 }
 
 impl Default for Config {
@@ -70,6 +72,7 @@ impl Default for Config {
             scan_period: params::SCAN_PERIOD,
             join_neighbours: 1,
             join_wait: params::JOIN_WAIT,
+            resume: params::RESUME_WAIT,
         }
     }
 }

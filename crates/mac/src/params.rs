@@ -145,6 +145,12 @@ pub const SCAN_PERIOD: Duration = Duration::from_secs(1);
 pub const JOIN_NEIGHBOURS: u8 = 2;
 /// MAX_EB_DELAY: RFC 8180 s6.2 and its figure 5, 180 s.
 pub const JOIN_WAIT: Duration = Duration::from_secs(180);
+/// How long a coordinator that lost its memory listens for its network before it begins a new one. Ours, 60 s: each of its
+/// neighbours sends four beacons and more in this time ([`EB_PERIOD`]).
+pub const RESUME_WAIT: Duration = Duration::from_secs(60);
+/// How far the slots of that network may be from the coordinator's clock. Ours, 500 ms: two crystals of 20 ppm drift apart
+/// by as much in three hours, and a network that began at another time is farther away.
+pub const RESUME_CLOCK_ERROR: Duration = Duration::from_millis(500);
 /// Beacons with a higher join metric are ignored: Contiki-NG TSCH_MAX_JOIN_PRIORITY.
 pub const JOIN_METRIC_MAX: u8 = 32;
 

@@ -61,7 +61,7 @@ pub use forward::{Direction, ForwardContext, NextHop, Verdict};
 pub use lowmesh_units::{Order, Sequence};
 pub use lowmesh_wire::rpl::{Address, Mode};
 pub use neighbour::Etx;
-pub use node::Rpl;
+pub use node::{Advertised, Rpl};
 pub use objective::ObjectiveFunction;
 pub use route::Route;
 

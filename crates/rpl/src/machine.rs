@@ -33,7 +33,9 @@ impl Rpl {
         let (base, membership) = (&mut self.base, &mut self.membership);
         match base.config.role {
             Role::Root { dodag_id } => {
-                membership.enter(now, Dodag::of_root(dodag_id, &base.config), base);
+                let mut dodag = Dodag::of_root(dodag_id, &base.config);
+                dodag.version = membership.first_version;
+                membership.enter(now, dodag, base);
             }
             Role::Router => {
                 membership.state = State::Seeking;

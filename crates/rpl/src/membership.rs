@@ -26,6 +26,8 @@ pub(crate) struct Membership {
     pub(crate) neighbours: Neighbours,
     pub(crate) trickle: Trickle,
     pub(crate) dtsn: Sequence,
+    /// At a root, the DODAG version with which it starts.
+    pub(crate) first_version: Sequence,
     /// The last place, while there is none.
     former: Option<Former>,
 }
@@ -42,6 +44,7 @@ impl Membership {
             neighbours: Neighbours::new(config.neighbours_max),
             trickle: Trickle::new(settings),
             dtsn: Sequence::START,
+            first_version: Sequence::START,
             former: None,
         }
     }

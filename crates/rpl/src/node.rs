@@ -5,12 +5,22 @@ use alloc::vec::Vec;
 use lowmesh_units::{Rank, Rng};
 use lowmesh_wire::rpl::Address;
 
+use crate::Sequence;
 use crate::base::Base;
 use crate::config::Config;
 use crate::dodag::Dodag;
 use crate::downward::Downward;
 use crate::membership::Membership;
 use crate::route::Route;
+
+/// What a root has told of its DODAG by counters, which have to count on over a restart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Advertised {
+    /// The DODAG version.
+    pub version: Sequence,
+    /// The DTSN: with another one, the root asks for DAOs.
+    pub dtsn: Sequence,
+}
 
 /// One node's RPL.
 #[derive(Debug)]
@@ -25,6 +35,18 @@ impl Rpl {
     pub fn new(config: Config, rng: Rng) -> Self {
         let (membership, downward) = (Membership::new(&config), Downward::new(config.routes_max));
         Self { base: Base::new(config, rng), membership, downward }
+    }
+
+    /// What a root has to keep where a restart does not lose it; `None` at routers.
+    pub fn advertised(&self) -> Option<Advertised> {
+        let version = self.dodag_version().map_or(self.membership.first_version, Sequence);
+        self.is_root().then_some(Advertised { version, dtsn: self.membership.dtsn })
+    }
+    /// A root that is not started lost its memory, all but this: it continues its DODAG version, and asks by the next DTSN
+    /// for DAOs (RFC 6550 s9.6).
+    pub fn resume(&mut self, former: Advertised) {
+        self.membership.first_version = former.version;
+        self.membership.dtsn = former.dtsn.next();
     }
 
     /// True when this node has a place in a DODAG.

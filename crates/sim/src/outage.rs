@@ -43,6 +43,7 @@ impl World {
         let makes = "the same settings made the node before";
         let mut fresh = self.blueprint.node(id, self.is_root(id)).expect(makes);
         let planned = self.blueprint.install(id, &mut fresh, &self.parts).expect(makes);
+        fresh.remember(self.nodes[index].root_memory());
         std::mem::swap(&mut self.nodes[index], &mut fresh);
         for own in fresh.into_applications(planned) {
             self.nodes[index].install(own).expect(makes);

@@ -43,6 +43,7 @@ pub mod identity;
 mod installed;
 mod link;
 mod lowpan;
+pub mod memory;
 mod multicast;
 mod network;
 pub mod node;

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use lowmesh_ipv6::{Addresses, ForwardContext, Verdict};
 use lowmesh_machine::{DropReason, Machine as _, debug_assert_accepted};
-use lowmesh_rpl::{Destination, Etx, Input, Rpl};
+use lowmesh_rpl::{Advertised, Destination, Etx, Input, Rpl};
 use lowmesh_sixtop::Event;
 use lowmesh_units::{Eui64, Instant, Rank};
 use lowmesh_wire::ipv6::Address;
@@ -125,6 +125,13 @@ impl Routing {
         match self {
             Self::Rpl(rpl) => rpl.preferred_parent().map(|address| Address(address).eui64()),
             Self::Static(place) => place.parent,
+        }
+    }
+    /// What a root has to keep over a restart.
+    pub(crate) fn advertised(&self) -> Option<Advertised> {
+        match self {
+            Self::Rpl(rpl) => rpl.advertised(),
+            Self::Static(_) => None,
         }
     }
     /// The address of the root: the DODAGID, or where routes are given the address of a root itself.

@@ -57,6 +57,8 @@ section! {
         desync: Duration = Duration::from_secs(120), Within(SECOND, HOUR);
         /// Time without a place in a DODAG after which a node leaves the network and scans again.
         orphan: Duration = ORPHAN_MAX, Within(SECOND, HOUR);
+        /// Time for which a root that restarts listens for its former network before it begins a new one; 0 to begin one at once.
+        resume: Duration = params::RESUME_WAIT, Within(Duration::ZERO, HOUR);
         /// Time that a scanning node stays on a channel.
         scan_period: Duration = SECOND, Within(MS * 100, HOUR);
         /// Number of neighbours whose beacons a joining node waits for, up to 3 minutes, to choose its time source (RFC 9033 s4.3: 2).

@@ -187,7 +187,7 @@ fn an_override_goes_through_the_same_checks_and_names_its_flag() {
         errors("name = \"x\"", &["mac.retry=3"]),
         "--set mac.retry=3: mac.retry: there is no such key; did you mean `retries`?; known here: kind, \
          queue_frames, queue_per_neighbour, nack_full, retries, burst_frames, be_min, be_max, hopping, eb_period, \
-         broadcast_spacing, keepalive, desync, orphan, scan_period, join_neighbours, guard_us, slot_ms"
+         broadcast_spacing, keepalive, desync, orphan, resume, scan_period, join_neighbours, guard_us, slot_ms"
     );
     assert!(
         errors("name = \"x\"", &["mak.retries=3"])

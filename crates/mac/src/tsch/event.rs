@@ -6,17 +6,15 @@ use lowmesh_machine::{Dropped, Handle};
 use lowmesh_units::{Channel, Dbm, Eui64};
 
 use super::cell::CellId;
+use super::former::Start;
 use crate::frame::Content;
 use crate::queue::Priority;
 
 /// What can happen to a TSCH MAC outside of its timeslots.
 #[derive(Clone, Copy, Debug)]
 pub enum Input<'a> {
-    /// Power on: a coordinator starts a network whose slot 0 begins now, others scan.
-    Start {
-        /// Starts the network.
-        coordinator: bool,
-    },
+    /// Power on.
+    Start(Start),
     /// Send this.
     Send {
         /// To one neighbour, or to everyone in range.

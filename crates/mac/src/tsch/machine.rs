@@ -19,6 +19,7 @@ use super::beacons::Beacons;
 use super::burst::Burst;
 use super::choice::Traffic;
 use super::event::{Input, Output, Reception, Transmission};
+use super::former::FormerNetwork;
 use super::hopping::HoppingSequence;
 use super::membership::{Due, Membership};
 use super::receive;
@@ -89,6 +90,15 @@ impl Tsch {
     /// Who gives the time.
     pub fn time_source(&self) -> Option<Eui64> {
         self.membership.time_source()
+    }
+    /// What a coordinator has to keep of its network, to continue it after it lost its memory; `None` at others.
+    pub fn network(&self) -> Option<FormerNetwork> {
+        match &self.membership {
+            Membership::Synchronised(sync) if sync.time_source.is_none() => {
+                Some(FormerNetwork::new(self.shared.origin, &self.shared.schedule))
+            }
+            membership => membership.former(),
+        }
     }
     /// The slot that holds `now`.
     pub fn asn(&self, now: Instant) -> Asn {
@@ -211,6 +221,7 @@ impl Tsch {
     fn deadline(&mut self, now: Instant) {
         match self.membership.due(now, &self.shared.config) {
             Some(Due::Desynchronised) => self.desynchronise(now),
+            Some(Due::NewNetwork) => self.membership.begin(now, &mut self.shared),
             Some(Due::Keepalive(time_source)) => {
                 self.sender.keep_alive(time_source, &self.membership, &mut self.shared);
             }
@@ -232,7 +243,7 @@ impl Machine for Tsch {
         }
         let (membership, shared) = (&mut self.membership, &mut self.shared);
         match input {
-            Input::Start { coordinator } => membership.start(now, coordinator, shared)?,
+            Input::Start(start) => membership.start(now, start, shared)?,
             Input::Send { destination, content, priority, handle } => {
                 self.sender.send(destination, content, priority, handle, membership, shared);
             }

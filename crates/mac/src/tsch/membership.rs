@@ -1,9 +1,9 @@
 //! Whether a node is in step with a network, and how it comes to be.
 //!
 //! ```text
-//!                Start{coordinator}                       beacons heard
+//!                Start(New)                               beacons heard
 //!      Off ─────────────────────────> Synchronised <───────────────────── Scanning
-//!       └──── Start ────────────────────────────────────────────────────────^ │
+//!       └──── Start(Scan), Start(Resume) ───────────────────────────────────^ │
 //!                                          └── no frame from the time source ──┘
 //!                                              for `desynchronise`, a beacon of it
 //!                                              with another slot number, or Leave
@@ -14,10 +14,11 @@
 use alloc::vec::Vec;
 
 use lowmesh_machine::{Rejected, earliest};
-use lowmesh_units::{Channel, Dbm, Eui64, Instant};
+use lowmesh_units::{Asn, Channel, Dbm, Eui64, Instant};
 use lowmesh_wire::ie::TschBeacon;
 
 use super::event::Output;
+use super::former::{FormerNetwork, Start};
 use super::shared::Shared;
 use super::sync::Synchronisation;
 use crate::account::RadioTime;
@@ -37,6 +38,8 @@ pub(super) enum Membership {
         order: Vec<Channel>,
         /// Those that were heard, with their latest beacon each, in order.
         candidates: Vec<Candidate>,
+        /// A coordinator looks for its former network alone, and begins a new one at this time.
+        former: Option<(FormerNetwork, Instant)>,
     },
     /// Its clock is in step with a network.
     Synchronised(Synchronisation),
@@ -61,6 +64,8 @@ pub(super) enum Due {
     Desynchronised,
     /// This time source was silent for long.
     Keepalive(Option<Eui64>),
+    /// A coordinator has heard nothing of its former network.
+    NewNetwork,
 }
 
 impl Membership {
@@ -75,7 +80,12 @@ impl Membership {
     }
     /// On which channel a scan listens at `now`.
     pub fn scanned_channel(&self, now: Instant, config: &Config) -> Option<Channel> {
-        let Self::Scanning { since, order, .. } = self else { return None };
+        let Self::Scanning { since, order, former, .. } = self else { return None };
+        let minimal =
+            former.and_then(|(former, _)| former.channel(now, config.slot, &config.hopping));
+        if minimal.is_some() {
+            return minimal;
+        }
         let periods = now.since(*since).as_nanos() / config.scan_period.as_nanos();
         Some(order[periods as usize % order.len()])
     }
@@ -90,19 +100,41 @@ impl Membership {
     pub fn start(
         &mut self,
         now: Instant,
-        coordinator: bool,
+        start: Start,
         shared: &mut Shared,
     ) -> Result<(), Rejected> {
         if !matches!(self, Self::Off) {
             return Err(Rejected::WrongState { what: "start", why: "the MAC runs already" });
         }
-        if coordinator {
-            shared.origin = now;
-            self.synchronise(now, None, shared);
-        } else {
-            self.scan(now, shared);
+        match start {
+            Start::Scan => self.scan(now, shared),
+            Start::Resume(network) if !shared.config.resume.is_zero() => {
+                self.scan(now, shared);
+                if let Self::Scanning { former, .. } = self {
+                    // Slots begin where those of the boot begin.
+                    let slot = shared.config.slot;
+                    let slots = shared.config.resume.as_nanos().div_ceil(slot.as_nanos());
+                    *former = Some((network, now + slot * slots));
+                }
+            }
+            Start::New | Start::Resume(_) => self.begin(now, shared),
         }
         Ok(())
+    }
+
+    /// A coordinator begins a network.
+    pub fn begin(&mut self, now: Instant, shared: &mut Shared) {
+        shared.origin = now;
+        shared.schedule.begin(Asn(0));
+        self.synchronise(now, None, shared);
+    }
+
+    /// The network that a coordinator looks for.
+    pub fn former(&self) -> Option<FormerNetwork> {
+        match self {
+            Self::Scanning { former, .. } => former.map(|(former, _)| former),
+            _ => None,
+        }
     }
 
     /// s6.3.6.3: listen on one channel after the other, in an order of one's own.
@@ -112,7 +144,7 @@ impl Membership {
         for last in (1..order.len()).rev() {
             order.swap(last, shared.rng.below(last as u32 + 1) as usize);
         }
-        *self = Self::Scanning { since: now, order, candidates: Vec::new() };
+        *self = Self::Scanning { since: now, order, candidates: Vec::new(), former: None };
     }
 
     fn synchronise(&mut self, now: Instant, time_source: Option<Eui64>, shared: &mut Shared) {
@@ -134,7 +166,7 @@ impl Membership {
         rssi: Dbm,
         shared: &mut Shared,
     ) {
-        let Self::Scanning { candidates, .. } = self else { return };
+        let Self::Scanning { candidates, former, .. } = self else { return };
         let Some(timing) = shared.timing_of(beacon) else { return };
         let age = timing.slot * beacon.asn.0;
         let join_metric = beacon.join_metric;
@@ -142,6 +174,15 @@ impl Membership {
             return;
         }
         let origin = slot_start - age;
+        if let Some((former, _)) = former {
+            if former.is(origin) {
+                shared.origin = origin;
+                shared.schedule.begin(beacon.asn);
+                self.synchronise(slot_start, None, shared);
+                shared.next_slot = beacon.asn + 1;
+            }
+            return;
+        }
         let known = candidates.iter().position(|one| one.source == source);
         let since = known.map_or(slot_start, |at| candidates.remove(at).since);
         candidates.push(Candidate { source, join_metric, rssi, origin, since });
@@ -191,8 +232,14 @@ impl Membership {
 
     /// The deadline that has come; a keepalive counts as sent.
     pub fn due(&mut self, now: Instant, config: &Config) -> Option<Due> {
-        let Self::Synchronised(sync) = self else { return None };
         let is_over = |deadline: Option<Instant>| deadline.is_some_and(|due| due <= now);
+        let sync = match self {
+            Self::Synchronised(sync) => sync,
+            Self::Scanning { former: Some((_, until)), .. } if is_over(Some(*until)) => {
+                return Some(Due::NewNetwork);
+            }
+            Self::Scanning { .. } | Self::Off => return None,
+        };
         if is_over(sync.desynchronise_due(config.desynchronise)) {
             return Some(Due::Desynchronised);
         }
@@ -203,7 +250,11 @@ impl Membership {
         Some(Due::Keepalive(sync.time_source))
     }
     pub fn next_deadline(&self, config: &Config) -> Option<Instant> {
-        let Self::Synchronised(sync) = self else { return None };
+        let sync = match self {
+            Self::Synchronised(sync) => sync,
+            Self::Scanning { former, .. } => return former.map(|(_, until)| until),
+            Self::Off => return None,
+        };
         earliest(sync.keepalive_due(config.keepalive), sync.desynchronise_due(config.desynchronise))
     }
 }

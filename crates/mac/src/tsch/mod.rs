@@ -10,6 +10,7 @@
 //! | `burst`    | several frames in a row to one neighbour                     |
 //! | `spacing`  | how much of the minimal cell a node takes for broadcasts     |
 //! | `sync`     | the relation to the time source                              |
+//! | `former`   | a coordinator's network from before it lost its memory         |
 //! | `membership` | joining a network, staying in it and leaving it            |
 //! | `beacons`  | when the next beacon is due, and what it says                |
 //! | `send`     | queues, and one timeslot at the sender                       |
@@ -22,6 +23,7 @@ mod burst;
 pub mod cell;
 pub mod choice;
 mod event;
+mod former;
 pub mod hopping;
 pub mod machine;
 mod membership;
@@ -34,6 +36,7 @@ pub mod spacing;
 pub mod sync;
 
 pub use event::{Input, Output, Reception, Transmission};
+pub use former::{FormerNetwork, Start};
 pub use machine::Tsch;
 
 #[cfg(test)]

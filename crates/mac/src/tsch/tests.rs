@@ -5,7 +5,7 @@ use lowmesh_units::{Asn, Dbm, Duration, Eui64, Instant, NodeId, Purpose, Rng, Se
 use lowmesh_wire::ieee802154::{Address, Frame};
 
 use super::cell::{CellKind, CellOptions, CellSpec, Placement};
-use super::{Input, Output, Reception, Tsch};
+use super::{Input, Output, Reception, Start, Tsch};
 use crate::config::Config;
 use crate::frame::{self, Content, airtime};
 use crate::params::{ACK_WAIT, RX_WAIT, TURNAROUND, TX_OFFSET};
@@ -13,6 +13,7 @@ use crate::queue::Priority;
 
 mod joining;
 mod negative;
+mod resuming;
 
 const A: Eui64 = NodeId(0).eui64();
 const B: Eui64 = NodeId(1).eui64();
@@ -47,8 +48,8 @@ impl Pair {
             outputs: [Vec::new(), Vec::new()],
             open: [true, true],
         };
-        pair.tell(0, Input::Start { coordinator: true });
-        pair.tell(1, Input::Start { coordinator: false });
+        pair.tell(0, Input::Start(Start::New));
+        pair.tell(1, Input::Start(Start::Scan));
         pair.install(0);
         pair.tell(0, Input::SetBeacons(Some(0)));
         pair

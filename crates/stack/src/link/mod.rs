@@ -12,7 +12,7 @@ use lowmesh_mac::csma::Csma;
 use lowmesh_mac::frame::Content;
 use lowmesh_mac::link::LinkTable;
 use lowmesh_mac::queue::Priority;
-use lowmesh_mac::tsch;
+use lowmesh_mac::tsch::{self, FormerNetwork};
 use lowmesh_machine::{Handle, Machine as _, Outbox, debug_assert_accepted};
 use lowmesh_sixtop::Event;
 use lowmesh_units::{Duration, Eui64, Instant};
@@ -174,6 +174,14 @@ impl Link {
         match self {
             Self::Slotted(_) => false,
             Self::Contended(csma) => csma.is_sending(),
+        }
+    }
+
+    /// What a root has to keep of its network over a restart.
+    pub(crate) fn network(&self) -> Option<FormerNetwork> {
+        match self {
+            Self::Slotted(slotted) => slotted.network(),
+            Self::Contended(_) => None,
         }
     }
 

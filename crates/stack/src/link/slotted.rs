@@ -11,7 +11,7 @@ use lowmesh_mac::params::ETX_FRESH;
 use lowmesh_mac::queue::Priority;
 use lowmesh_mac::tsch::cell::{CellOptions, Placement};
 use lowmesh_mac::tsch::hopping::HoppingSequence;
-use lowmesh_mac::tsch::{self, Tsch};
+use lowmesh_mac::tsch::{self, FormerNetwork, Start, Tsch};
 use lowmesh_machine::{Handle, Machine as _, Outbox, debug_assert_accepted, earliest};
 use lowmesh_sixtop::machine::{Change, SixtopEvent};
 use lowmesh_sixtop::params::{HANDLE_FIRST, MacTiming};
@@ -33,6 +33,8 @@ pub(crate) struct Slotted {
     orphan_since: Option<Instant>,
     orphan_max: Duration,
     is_root: bool,
+    /// The network of a root from before it lost its memory.
+    former: Option<FormerNetwork>,
 }
 
 impl Slotted {
@@ -57,11 +59,26 @@ impl Slotted {
             orphan_since: None,
             orphan_max: config.orphan_max,
             is_root,
+            former: None,
         }
     }
 
+    /// What a root has to keep of its network over a restart.
+    pub(crate) fn network(&self) -> Option<FormerNetwork> {
+        self.mac.network().or(self.former)
+    }
+    /// The network of this root from before it lost its memory.
+    pub(crate) const fn remember(&mut self, network: FormerNetwork) {
+        self.former = Some(network);
+    }
+
     pub(crate) fn boot(&mut self, now: Instant) {
-        self.tell_mac(now, tsch::Input::Start { coordinator: self.is_root });
+        let start = match self.former {
+            Some(former) => Start::Resume(former),
+            None if self.is_root => Start::New,
+            None => Start::Scan,
+        };
+        self.tell_mac(now, tsch::Input::Start(start));
         self.tell_sixtop(now, Event::Started { root: self.is_root });
     }
 

@@ -12,7 +12,7 @@ const PAN: PanId = PanId(0xabcd);
 /// A node that scans.
 fn scanning(config: Config) -> Tsch {
     let mut mac = Tsch::new(config, B, Rng::stream(Seed(5), NodeId(1), Purpose::Mac));
-    mac.handle(Instant::ZERO, Input::Start { coordinator: false }).expect("it is off");
+    mac.handle(Instant::ZERO, Input::Start(Start::Scan)).expect("it is off");
     mac
 }
 
