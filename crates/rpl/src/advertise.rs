@@ -8,6 +8,7 @@ use crate::dodag::{Dodag, State, Unsuitable};
 use crate::downward::Downward;
 use crate::event::Destination;
 use crate::membership::Membership;
+use crate::params;
 use crate::{Order, Sequence};
 
 impl Membership {
@@ -158,19 +159,19 @@ impl Membership {
         downward: &mut Downward,
         base: &mut Base,
     ) {
-        let known = self.neighbours.get(&from).map(|neighbour| (neighbour.rank, neighbour.dtsn));
+        let known = self.neighbours.get(&from).map(|neighbour| neighbour.rank);
         self.note_rank(from, dio.rank, dio);
         if base.config.is_root() {
             return;
         }
         let from_parent = self.preferred_parent() == Some(from);
         if from_parent {
-            self.follow_parent(now, known.map(|(_, dtsn)| dtsn), dio, downward, base);
+            self.follow_parent(dio, base);
         }
         let changed = self.reconsider(now, downward, base);
         // RFC 6550 s8.3: a DIO of a lesser DAGRank that changes nothing here is consistent. Those of deeper nodes say nothing
         // about what this node has to tell.
-        let same = known.is_none_or(|(rank, _)| rank == dio.rank);
+        let same = known.is_none_or(|rank| rank == dio.rank);
         let is_above = self
             .member()
             .is_some_and(|dodag| dodag.dag_rank(dio.rank) < dodag.dag_rank(dodag.rank));
@@ -179,29 +180,29 @@ impl Membership {
         }
     }
 
-    /// Takes over what the parent passes down from the root, and its wish for DAOs.
-    fn follow_parent(
-        &mut self,
-        now: Instant,
-        known_dtsn: Option<Sequence>,
-        dio: &Dio,
-        downward: &mut Downward,
-        base: &mut Base,
-    ) {
+    /// Takes over what the parent passes down from the root.
+    fn follow_parent(&mut self, dio: &Dio, base: &Base) {
         if let State::Member(dodag) = &mut self.state
             && dodag.follow(dio, &base.config)
         {
             self.trickle.configure(dodag.trickle_settings());
         }
-        let newer = |dtsn| Sequence(dio.dtsn).order(dtsn) == Order::Newer;
-        if known_dtsn.is_some_and(newer) {
-            // RFC 6550 s9.6: the parent wants DAOs; in non-storing mode the wish goes on down.
-            if !base.config.is_storing() {
-                self.dtsn = self.dtsn.next();
-                self.hear_inconsistent(now, base);
-            }
-            downward.advertise_all(now, self.member(), base);
+    }
+
+    /// Meets the wish of the parent for DAOs, also one from before it was the parent, and passes it on down. RFC 6550 s9.6
+    /// wants this in non-storing mode; in storing mode too, routes of this node may have ended while those above it had
+    /// none.
+    pub(crate) fn meet_wish(&mut self, now: Instant, downward: &mut Downward, base: &mut Base) {
+        let wanted = self.preferred_parent().is_some_and(|p| self.neighbours.wants_daos(&p));
+        let too_soon = |renewed| now < renewed + params::RENEWAL_INTERVAL;
+        if !wanted || self.renewed.is_some_and(too_soon) {
+            return;
         }
+        self.renewed = Some(now);
+        self.neighbours.note_answered();
+        self.dtsn = self.dtsn.next();
+        self.hear_inconsistent(now, base);
+        downward.advertise_all(now, self.member(), base);
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Membership {
     pub(crate) neighbours: Neighbours,
     pub(crate) trickle: Trickle,
     pub(crate) dtsn: Sequence,
+    /// When this node last asked those below it for DAOs.
+    pub(crate) renewed: Option<Instant>,
     /// At a root, the DODAG version with which it starts.
     pub(crate) first_version: Sequence,
     /// The last place, while there is none.
@@ -44,6 +46,7 @@ impl Membership {
             neighbours: Neighbours::new(config.neighbours_max),
             trickle: Trickle::new(settings),
             dtsn: Sequence::START,
+            renewed: None,
             first_version: Sequence::START,
             former: None,
         }
@@ -163,6 +166,7 @@ impl Membership {
         if let Some(neighbour) = self.neighbours.entry(from, rank, keep) {
             neighbour.rank = rank;
             neighbour.dtsn = Sequence(dio.dtsn);
+            neighbour.answered.get_or_insert(neighbour.dtsn);
             neighbour.global = sender_address(dio, &from);
             if neighbour.etx == Etx::DEAD && rank != Rank::INFINITE {
                 // It was given up, and is heard again: worth a try, after all others.

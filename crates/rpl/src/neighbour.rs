@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use lowmesh_units::{Instant, Rank};
 use lowmesh_wire::rpl::Address;
 
-use crate::Sequence;
 use crate::params;
+use crate::{Order, Sequence};
 
 /// Expected transmissions of a link, in 1/128 (RFC 6551 s4.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,7 +30,10 @@ pub(crate) struct Neighbour {
     pub(crate) address: Address,
     /// From its last DIO of this DODAG version; infinite when it has no place in it.
     pub(crate) rank: Rank,
+    /// The DTSN in its last DIO.
     pub(crate) dtsn: Sequence,
+    /// The DTSN up to which this node has met its wishes for DAOs: at first that of its first DIO.
+    pub(crate) answered: Option<Sequence>,
     /// Its global address.
     pub(crate) global: Address,
     pub(crate) etx: Etx,
@@ -66,6 +69,20 @@ impl Neighbours {
     }
     pub(crate) fn clear(&mut self) {
         self.list.clear();
+    }
+    /// The neighbour wants DAOs by its DTSN (RFC 6550 s9.6), and has got none since.
+    pub(crate) fn wants_daos(&self, address: &Address) -> bool {
+        let newer = |neighbour: &Neighbour| {
+            let answered = neighbour.answered;
+            answered.is_some_and(|answered| neighbour.dtsn.order(answered) == Order::Newer)
+        };
+        self.get(address).is_some_and(newer)
+    }
+    /// What the neighbours have wished for up to now is done.
+    pub(crate) fn note_answered(&mut self) {
+        for neighbour in &mut self.list {
+            neighbour.answered = neighbour.answered.map(|_| neighbour.dtsn);
+        }
     }
     /// Forgets all ranks (another DODAG version counts now), keeps what is known of the links.
     pub(crate) fn forget_ranks(&mut self) {
@@ -123,6 +140,7 @@ impl Neighbour {
             address,
             rank: Rank::INFINITE,
             dtsn: Sequence::START,
+            answered: None,
             global: address,
             etx: Etx::DEFAULT,
             fresh_until: Instant::ZERO,

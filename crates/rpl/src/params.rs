@@ -117,6 +117,9 @@ pub const GROUP_ROUTES_PER_CHILD: usize = 32;
 pub const SOURCE_ROUTE_HOPS_MAX: usize = 32;
 /// How long a parent that refused a DAO comes last in the choice. Ours.
 pub const REFUSAL: Duration = Duration::from_secs(600);
+/// Least time between two DTSNs by which a node asks those below it for DAOs. Ours: one wave of DAOs is over before the
+/// next begins, as the last of a node's children hears of it within some Imin.
+pub const RENEWAL_INTERVAL: Duration = Duration::from_secs(20);
 /// Least time between two unicast DIOs to a neighbour whose packets show an outdated rank of this node.
 /// Ours, Imin of RPL Lite: RFC 6550 s11.2.2.2 gives no bound.
 pub const CORRECTION_INTERVAL: Duration = Duration::from_secs(4);

@@ -71,6 +71,7 @@ impl Membership {
             base.outbox.push(Output::ParentChanged { old, new: Some(choice.parent) });
             downward.on_new_parent(now, old, choice.parent, self.upward(), base);
         }
+        self.meet_wish(now, downward, base);
         self.update_rank(now, base) || moved
     }
 

@@ -391,3 +391,66 @@ fn the_mode_without_multicast_takes_no_groups() {
     assert_eq!(script.node.subscribed(&GROUP).count(), 0);
     assert!(told_of_group(&script.pass(Duration::from_secs(20))).is_empty());
 }
+
+/// The DTSN of the last DIO to all neighbours.
+fn told_dtsn(outputs: &[Output]) -> Option<u8> {
+    let dtsn = |(_, message): (Destination, &Message)| match message {
+        Message::Dio(dio) => Some(dio.dtsn),
+        _ => None,
+    };
+    sent(outputs).into_iter().filter_map(dtsn).last()
+}
+
+#[test]
+fn a_wish_for_daos_goes_on_down_in_both_modes() {
+    for mode in [Mode::Storing, Mode::NonStoring] {
+        let mut script = Script::of(Config::router(link_local(1)).with_mode(mode));
+        let wish = |dtsn| Message::Dio(Dio { dtsn, mode, ..dio(128) });
+        script.hear(0, &wish(240));
+        assert_eq!(told_dtsn(&script.pass(Duration::from_secs(60))), Some(240));
+        script.hear(0, &wish(241));
+        assert_eq!(told_dtsn(&script.pass(Duration::from_secs(10))), Some(241), "{mode:?}");
+        // The next one has to wait, and is not forgotten.
+        script.hear(0, &wish(242));
+        assert_ne!(told_dtsn(&script.pass(Duration::from_secs(9))), Some(242));
+        script.pass(Duration::from_secs(5));
+        script.hear(0, &wish(242));
+        assert_eq!(told_dtsn(&script.pass(Duration::from_secs(10))), Some(242), "{mode:?}");
+    }
+}
+
+#[test]
+fn a_wish_from_before_a_neighbour_was_the_parent_is_met_when_it_is() {
+    let mode = Mode::NonStoring;
+    let mut script = Script::of(Config::router(link_local(1)).with_mode(mode));
+    let told = |dtsn, rank| Message::Dio(Dio { dtsn, mode, ..dio(rank) });
+    script.hear(2, &told(240, 256));
+    script.hear(3, &told(240, 300));
+    script.hear(3, &told(241, 300));
+    assert_eq!(script.parent(), Some(2));
+    assert_eq!(told_dtsn(&script.pass(Duration::from_secs(60))), Some(240));
+    script.hear(2, &told(240, 0xffff));
+    assert_eq!(script.parent(), Some(3));
+    assert_eq!(told_dtsn(&script.pass(Duration::from_secs(10))), Some(241));
+}
+
+#[test]
+fn a_root_that_restarts_continues_its_version_and_asks_for_daos() {
+    let config = Config::root(link_local(0), global(0));
+    let mut before = Script::of(config.clone());
+    before.give(Input::GlobalRepair);
+    let kept = before.node.advertised().expect("it is a root");
+    let mut node = crate::Rpl::new(config, super::network::rng(2, 2));
+    node.resume(kept);
+    // It may lose its power again before its link layer is up.
+    assert_eq!(node.advertised().map(|kept| kept.version.0), Some(241));
+    let mut after = Script { node, now: before.now };
+    after.give(Input::Start);
+    let outputs = after.pass(Duration::from_secs(10));
+    let dio = sent(&outputs).into_iter().find_map(|(_, message)| match message {
+        Message::Dio(dio) => Some((dio.version, dio.dtsn)),
+        _ => None,
+    });
+    assert_eq!(dio, Some((241, 241)));
+    assert_eq!(Script::joined().node.advertised(), None, "routers keep nothing");
+}
