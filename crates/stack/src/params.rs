@@ -10,6 +10,11 @@ pub use lowmesh_ipv6::params::ECHO_PORT;
 /// would drift away from the network as one and never hear it again. Of TSCH only.
 pub const ORPHAN_MAX: Duration = Duration::from_secs(180);
 
+/// The join metric in beacons of a node that had a place in the DODAG and lost it: the largest one. Joining nodes ignore
+/// such beacons ([`JOIN_METRIC_MAX`](lowmesh_mac::params::JOIN_METRIC_MAX)), as RFC 8180 s6.1 derives the metric from a
+/// rank that is infinite now.
+pub const JOIN_METRIC_INFINITE: u8 = u8::MAX;
+
 /// Applications of one node: ours, one for each other node of a large mesh; one more is refused.
 pub const APPLICATIONS_MAX: u16 = 1024;
 

@@ -11,6 +11,7 @@ use lowmesh_units::{Eui64, Instant, Rank};
 use lowmesh_wire::ipv6::Address;
 use lowmesh_wire::rpl::Message;
 
+use crate::params::JOIN_METRIC_INFINITE;
 use crate::tree::Place;
 
 /// Where a node's routes come from.
@@ -184,7 +185,8 @@ fn output_of(rpl: &Rpl, output: lowmesh_rpl::Output) -> Option<Output> {
         lowmesh_rpl::Output::Joined { .. } | lowmesh_rpl::Output::RankChanged { .. } => {
             Output::Beacons(join_metric(rpl))
         }
-        lowmesh_rpl::Output::Detached => Output::Beacons(None),
+        // Nobody joins by its beacons, but a root that restarts finds its network by them.
+        lowmesh_rpl::Output::Detached => Output::Beacons(Some(JOIN_METRIC_INFINITE)),
         lowmesh_rpl::Output::KnownToParent { parent } => {
             Output::Scheduling(Event::KnownToParent(eui64(parent)))
         }

@@ -169,8 +169,7 @@ impl Membership {
         let Self::Scanning { candidates, former, .. } = self else { return };
         let Some(timing) = shared.timing_of(beacon) else { return };
         let age = timing.slot * beacon.asn.0;
-        let join_metric = beacon.join_metric;
-        if join_metric > JOIN_METRIC_MAX || slot_start < Instant::ZERO + age {
+        if slot_start < Instant::ZERO + age {
             return;
         }
         let origin = slot_start - age;
@@ -181,6 +180,10 @@ impl Membership {
                 self.synchronise(slot_start, None, shared);
                 shared.next_slot = beacon.asn + 1;
             }
+            return;
+        }
+        let join_metric = beacon.join_metric;
+        if join_metric > JOIN_METRIC_MAX {
             return;
         }
         let known = candidates.iter().position(|one| one.source == source);

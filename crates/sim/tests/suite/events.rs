@@ -276,3 +276,33 @@ fn a_node_that_moves_leaves_one_parent_for_another() {
     let error = table.mesh(1, lowmesh_sim::Sinks::default()).expect_err("a table").to_string();
     assert!(error.contains("choose a medium with positions"), "{error}");
 }
+
+/// A grid of nine nodes, in which each hears its neighbours beside it and across.
+fn nine() -> Config {
+    let mut config = quick(line(9));
+    config.topology = TopologySpec::Unplaced { nodes: 9 };
+    let hears = |a: i32, b: i32| a != b && (a / 3 - b / 3).abs() <= 1 && (a % 3 - b % 3).abs() <= 1;
+    let row = |a| (0..9).map(|b| if hears(a, b) { 1.0 } else { 0.0 }).collect();
+    config.medium = matrix_of((0..9).map(row).collect());
+    config
+}
+
+#[test]
+fn a_network_is_whole_again_within_five_minutes_of_a_restart_of_its_root() {
+    for (mode, dark, seed) in [Mode::Storing, Mode::NonStoring]
+        .into_iter()
+        .flat_map(|mode| [5, 20].map(|dark| (mode, dark)))
+        .flat_map(|(mode, dark)| (1..=3).map(move |seed| (mode, dark, seed)))
+    {
+        let mut config = nine();
+        config.node.rpl.mode = mode;
+        config.duration = Duration::from_secs(1560);
+        let dark = Duration::from_secs(dark);
+        config.events = vec![(at(1200), Event::Reboot { node: NodeId(0), dark })];
+        let outcome = run(config, seed);
+        let on = &outcome.events[1];
+        assert!(on.cut_off > 0, "the routes of the root are lost: {on:?}");
+        let span = on.recovered.map(|recovered| recovered.since(on.at).as_secs());
+        assert!(span.is_some_and(|span| span < 300), "{mode:?}, {dark}, seed {seed}: {span:?}");
+    }
+}

@@ -210,6 +210,8 @@ impl Link {
     /// Beacons carry this join metric from now on, or there are none.
     pub(crate) fn set_beacons(&mut self, now: Instant, metric: Option<u8>) {
         if let Self::Slotted(slotted) = self {
+            // A node that has left its network has nothing to say of it.
+            let metric = metric.filter(|_| slotted.mac.is_synchronised());
             slotted.tell_mac(now, tsch::Input::SetBeacons(metric));
         }
     }

@@ -20,10 +20,12 @@ fn restarted(now: Instant, config: Config) -> Tsch {
     mac
 }
 
+/// A beacon of a node without a place in the DODAG, by which nobody joins.
 fn hear(mac: &mut Tsch, slot_start: Instant, asn: u64) {
     let asn = Asn(asn);
     let slotframes = Vec::new();
-    let beacon = TschBeacon { asn, join_metric: 1, timeslot_id: 0, hopping_id: 0, slotframes };
+    let beacon =
+        TschBeacon { asn, join_metric: u8::MAX, timeslot_id: 0, hopping_id: 0, slotframes };
     let octets = frame::beacon(PanId(0xabcd), B, 1, &beacon);
     let (rssi, late_micros, handle) = (Dbm(-50.0), 0, Handle::NONE);
     mac.receive(slot_start, Reception { octets: &octets, rssi, late_micros, handle });
