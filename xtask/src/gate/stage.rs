@@ -176,6 +176,13 @@ pub const STAGES: &[Stage] = &[
         ..PUSH
     },
     Stage {
+        name: "liveness",
+        proves: "random networks have their routes back within ten minutes of what happens to them",
+        args: &["swarm", "--liveness", "--count", "200"],
+        needs: Needs::Build,
+        ..PUSH
+    },
+    Stage {
         name: "fuzz",
         proves: "no mutated message makes a decoder or an endpoint panic",
         args: &["fuzz", "1", "--seed", SEED],
