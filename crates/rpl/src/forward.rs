@@ -7,6 +7,7 @@ use lowmesh_wire::rpl::{Address, HopByHopOption};
 
 use crate::config::link_local_address;
 use crate::dodag::Dodag;
+use crate::membership::Membership;
 use crate::node::Rpl;
 use crate::params;
 
@@ -79,6 +80,7 @@ impl Rpl {
             return Verdict::Drop(DropReason::NotJoined);
         };
         let own_rank = dodag.dag_rank(dodag.rank);
+        let lacks_route = context.from.is_none() && self.lacks_route(dodag, &context.target);
         // RFC 9008 s4.1.3: the flag tells the type of a new option; a forwarder never changes the type.
         let mut option = context.option.unwrap_or(HopByHopOption {
             skippable: dodag.has_rpi_0x23(),
@@ -88,6 +90,9 @@ impl Rpl {
             instance: self.base.config.instance,
             sender_rank: 0,
         });
+        if lacks_route {
+            self.repeat_wish(now);
+        }
         if option.instance != self.base.config.instance {
             return Verdict::Drop(DropReason::NoRoute);
         }
@@ -110,6 +115,9 @@ impl Rpl {
                 // A packet that came from the next hop would go straight back: that route is stale.
                 self.downward.forget_route(&context.target, &from, &mut self.base);
             }
+        }
+        if let Some(from) = context.from.filter(|_| !option.down && !context.source_routed) {
+            self.repeat_wish_to(now, from);
         }
         option.sender_rank = own_rank;
         self.onward(context, option, came_back)
@@ -165,6 +173,32 @@ impl Rpl {
             return None;
         };
         Some(NextHop { address, direction: Direction::Down })
+    }
+
+    /// True at a root for a node of its DODAG to which no route leads.
+    fn lacks_route(&self, dodag: &Dodag, target: &Address) -> bool {
+        self.is_root() && target[..8] == dodag.id[..8] && self.way_down(dodag, target).is_none()
+    }
+
+    /// A root that lost its routes lacks one: DIOs with its wish for DAOs come soon again.
+    fn repeat_wish(&mut self, now: Instant) {
+        if self.membership.renewed.is_some_and(|at| now < at + params::WISH_HOLD) {
+            self.membership.hear_inconsistent(now, &mut self.base);
+        }
+    }
+
+    /// A node below this one sends a packet up: it hears of a wish for DAOs by unicast, once. DIOs to all neighbours are not
+    /// acknowledged, and a node that misses the wish is silent until its paths are due for renewal.
+    fn repeat_wish_to(&mut self, now: Instant, from: Address) {
+        let Membership { neighbours, renewed, dtsn, .. } = &mut self.membership;
+        if self.base.config.is_storing() || renewed.is_none_or(|at| at + params::WISH_HOLD <= now) {
+            return;
+        }
+        let Some(neighbour) = neighbours.get_mut(&from) else { return };
+        if neighbour.reminded != Some(*dtsn) {
+            neighbour.reminded = Some(*dtsn);
+            self.membership.unicast_dio(now, from, &mut self.base);
+        }
     }
 
     /// Sends a unicast DIO to a neighbour that uses an outdated rank of this node, or a place that it lost. It does not wait for Trickle, so the

@@ -35,6 +35,8 @@ impl Rpl {
             Role::Root { dodag_id } => {
                 let mut dodag = Dodag::of_root(dodag_id, &base.config);
                 dodag.version = membership.first_version;
+                membership.renewed =
+                    core::mem::take(&mut membership.has_lost_routes).then_some(now);
                 membership.enter(now, dodag, base);
             }
             Role::Router => {

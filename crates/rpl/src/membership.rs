@@ -28,6 +28,8 @@ pub(crate) struct Membership {
     pub(crate) dtsn: Sequence,
     /// When this node last asked those below it for DAOs.
     pub(crate) renewed: Option<Instant>,
+    /// At a root, whether a restart has cost it its routes, and it has not started since.
+    pub(crate) has_lost_routes: bool,
     /// At a root, the DODAG version with which it starts.
     pub(crate) first_version: Sequence,
     /// The last place, while there is none.
@@ -47,6 +49,7 @@ impl Membership {
             trickle: Trickle::new(settings),
             dtsn: Sequence::START,
             renewed: None,
+            has_lost_routes: false,
             first_version: Sequence::START,
             former: None,
         }

@@ -34,6 +34,8 @@ pub(crate) struct Neighbour {
     pub(crate) dtsn: Sequence,
     /// The DTSN up to which this node has met its wishes for DAOs: at first that of its first DIO.
     pub(crate) answered: Option<Sequence>,
+    /// The DTSN of this node that it was told by unicast.
+    pub(crate) reminded: Option<Sequence>,
     /// Its global address.
     pub(crate) global: Address,
     pub(crate) etx: Etx,
@@ -141,6 +143,7 @@ impl Neighbour {
             rank: Rank::INFINITE,
             dtsn: Sequence::START,
             answered: None,
+            reminded: None,
             global: address,
             etx: Etx::DEFAULT,
             fresh_until: Instant::ZERO,

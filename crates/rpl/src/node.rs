@@ -47,6 +47,7 @@ impl Rpl {
     pub fn resume(&mut self, former: Advertised) {
         self.membership.first_version = former.version;
         self.membership.dtsn = former.dtsn.next();
+        self.membership.has_lost_routes = true;
     }
 
     /// True when this node has a place in a DODAG.

@@ -120,6 +120,9 @@ pub const REFUSAL: Duration = Duration::from_secs(600);
 /// Least time between two DTSNs by which a node asks those below it for DAOs. Ours: one wave of DAOs is over before the
 /// next begins, as the last of a node's children hears of it within some Imin.
 pub const RENEWAL_INTERVAL: Duration = Duration::from_secs(20);
+/// How long a wish for DAOs is repeated where it seems to be unheard. Ours: within five minutes of a restart of the root, all
+/// routes should be there again.
+pub const WISH_HOLD: Duration = Duration::from_secs(300);
 /// Least time between two unicast DIOs to a neighbour whose packets show an outdated rank of this node.
 /// Ours, Imin of RPL Lite: RFC 6550 s11.2.2.2 gives no bound.
 pub const CORRECTION_INTERVAL: Duration = Duration::from_secs(4);

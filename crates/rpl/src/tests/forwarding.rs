@@ -2,10 +2,11 @@
 
 use lowmesh_machine::DropReason;
 use lowmesh_units::{Duration, Instant};
-use lowmesh_wire::rpl::{HopByHopOption, Message};
+use lowmesh_wire::rpl::{Dio, HopByHopOption, Message};
 
 use super::network::{Network, global, link_local};
-use crate::{Config, Destination, Direction, ForwardContext, Output, Rpl, Verdict};
+use super::script::{Script, dio, sent};
+use crate::{Config, Destination, Direction, ForwardContext, Input, Mode, Output, Rpl, Verdict};
 
 fn network() -> Network {
     let links = [(0, 1, 1.0), (1, 2, 1.0), (2, 3, 1.0)];
@@ -180,4 +181,49 @@ fn a_source_route_is_followed_down() {
     let verdict = check(&mut network.nodes[2], &ForwardContext { option: down, ..context });
     assert!(matches!(verdict, Verdict::Forward { next, option }
         if next.address == link_local(3) && option.down && !option.rank_error));
+}
+
+#[test]
+fn a_root_that_restarted_repeats_its_wish_while_it_lacks_a_route() {
+    let repeats = |resumes: bool, after: u64| {
+        let config = Config::root(link_local(0), global(0));
+        let mut node = Rpl::new(config, super::network::rng(3, 3));
+        if resumes {
+            let kept = node.advertised().expect("it is a root");
+            node.resume(kept);
+        }
+        let mut script = Script { node, now: Instant::ZERO };
+        script.give(Input::Start);
+        script.pass(Duration::from_secs(after));
+        let target = global(7);
+        let context = ForwardContext { from: None, target, source_routed: false, option: None };
+        let verdict = script.node.check_forward(script.now, &context);
+        assert_eq!(verdict, Verdict::Drop(DropReason::NoRoute));
+        !sent(&script.pass(Duration::from_secs(5))).is_empty()
+    };
+    // The sixth interval of Trickle begins after 124 s, the seventh after 252 s, and the eighth after 508 s.
+    assert!(repeats(true, 130), "it asks again");
+    assert!(!repeats(false, 130), "a target without a route may be no node at all");
+    assert!(repeats(true, 260));
+    assert!(!repeats(true, 520), "for five minutes");
+}
+
+#[test]
+fn a_neighbour_that_sends_packets_up_is_told_once_that_daos_are_wanted() {
+    let mode = Mode::NonStoring;
+    let mut script = Script::of(Config::router(link_local(1)).with_mode(mode));
+    let told = |dtsn, rank| Message::Dio(Dio { dtsn, mode, ..dio(rank) });
+    script.hear(0, &told(240, 128));
+    script.hear(3, &told(240, 512));
+    let reminders = |script: &mut Script| {
+        script.node.check_forward(script.now, &upward(3, 4));
+        let outputs = script.give(Input::Deadline);
+        let told = |(to, message): &(Destination, &Message)| {
+            *to == Destination::Unicast(link_local(3)) && matches!(message, Message::Dio(_))
+        };
+        sent(&outputs).into_iter().filter(told).count()
+    };
+    assert_eq!(reminders(&mut script), 0);
+    script.hear(0, &told(241, 128));
+    assert_eq!((reminders(&mut script), reminders(&mut script)), (1, 0));
 }
