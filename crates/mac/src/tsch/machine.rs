@@ -70,10 +70,10 @@ impl Tsch {
         self.shared.schedule.set_now(asn);
         &mut self.shared.schedule
     }
-    /// Sets the hopping sequence; [`Input::ScheduleChanged`] must follow. A scan that is under way ends on the channels with
-    /// which it began.
+    /// Sets the hopping sequence, in this network and in those that the node joins later; [`Input::ScheduleChanged`] must
+    /// follow. A scan that is under way ends on the channels with which it began.
     pub fn set_hopping(&mut self, hopping: HoppingSequence) {
-        self.shared.config.hopping = hopping;
+        self.shared.set_hopping(hopping);
     }
     /// The frames that wait.
     pub const fn queues(&self) -> &Queues {

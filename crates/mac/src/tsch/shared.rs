@@ -105,6 +105,11 @@ impl Shared {
         let Timing { slot, guard, hopping } = timing;
         (self.config.slot, self.config.guard, self.config.hopping) = (slot, guard, hopping);
     }
+    /// The node, and the networks that name its hopping sequence, use another one.
+    pub fn set_hopping(&mut self, hopping: HoppingSequence) {
+        self.own_timing.hopping = hopping.clone();
+        self.config.hopping = hopping;
+    }
     /// The node is in no network, and has its own timing.
     pub fn reset_timing(&mut self) {
         self.set_timing(self.own_timing.clone());

@@ -175,3 +175,17 @@ fn slot_numbers_of_a_network_that_a_node_left_mean_nothing_in_the_next() {
     let slots = listened.as_nanos() / RX_WAIT.as_nanos();
     assert!((768..=770).contains(&slots), "{slots} slots");
 }
+
+#[test]
+fn a_node_that_was_given_other_channels_scans_and_joins_on_them() {
+    let mut mac = scanning(Config::default());
+    hear(&mut mac, A, &beacon(500, 0), NEAR);
+    let one = Channel::new(26).expect("of the band");
+    mac.set_hopping(HoppingSequence::new(Vec::from([one])).expect("not empty"));
+    let now = mac.slot_start(Asn(600));
+    mac.handle(now, Input::ScheduleChanged).expect("acceptable");
+    mac.handle(now, Input::Leave).expect("acceptable");
+    assert_eq!(mac.listens(now), Some(one));
+    hear(&mut mac, A, &TschBeacon { hopping_id: 1, ..beacon(700, 0) }, NEAR);
+    assert_eq!(mac.listens(mac.slot_start(Asn(13 * 60 + 4))), Some(one));
+}
