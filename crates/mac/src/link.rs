@@ -6,7 +6,7 @@ use lowmesh_units::{Dbm, Duration, Eui64, Instant};
 
 use crate::params::{
     ETX_ALPHA_FIRST_PERCENT, ETX_ALPHA_PERCENT, ETX_FRESH, ETX_GUESS, ETX_GUESS_RSSI, ETX_NOACK,
-    ETX_SAMPLES_MAX, ETX_UNIT, NEIGHBOURS_MAX, SILENCE, SILENT_AFTER,
+    ETX_SAMPLES_MAX, ETX_UNIT, GONE_AFTER, GONE_SILENCE, NEIGHBOURS_MAX, SILENCE, SILENT_AFTER,
 };
 
 /// One neighbour.
@@ -27,6 +27,10 @@ pub struct Link {
     /// Frames since then that were not, and when the last of them ended.
     failures: u8,
     failed: Instant,
+    /// Copies of frames to it since something was last heard from it.
+    unanswered: u8,
+    /// Whether it was given up and nothing was heard from it since then.
+    is_gone: bool,
     sequence: Option<(u8, Instant)>,
 }
 
@@ -65,11 +69,23 @@ impl LinkTable {
         self.0.clear();
     }
 
-    /// Something was heard from `peer`.
-    pub fn note_heard(&mut self, now: Instant, peer: Eui64, rssi: Dbm) {
+    /// Something was heard from `peer`; true when it was gone.
+    pub fn note_heard(&mut self, now: Instant, peer: Eui64, rssi: Dbm) -> bool {
         let link = self.entry(now, peer, rssi);
         link.heard = now;
+        link.unanswered = 0;
         link.rssi = Dbm(link.rssi.0 + (rssi.0 - link.rssi.0) / 8.0);
+        core::mem::take(&mut link.is_gone)
+    }
+
+    /// A copy of a frame to `peer` was not acknowledged; true when the neighbour is gone by that: [`GONE_AFTER`] copies in a
+    /// row failed, and it has been silent for [`GONE_SILENCE`].
+    pub fn note_unanswered(&mut self, now: Instant, peer: Eui64) -> bool {
+        let Ok(place) = self.0.binary_search_by_key(&peer, |l| l.peer) else { return false };
+        let link = &mut self.0[place];
+        link.unanswered = link.unanswered.saturating_add(1);
+        let is_silent = link.unanswered >= GONE_AFTER && now.since(link.heard) >= GONE_SILENCE;
+        is_silent && !core::mem::replace(&mut link.is_gone, true)
     }
 
     /// What [`Self::is_duplicate`] would say, without remembering the number.
@@ -136,6 +152,8 @@ impl LinkTable {
                     has_acknowledged,
                     failures,
                     failed: now,
+                    unanswered: 0,
+                    is_gone: false,
                     sequence,
                 },
             );

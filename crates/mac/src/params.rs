@@ -86,6 +86,13 @@ pub const SILENT_AFTER: u8 = 3;
 /// How long a neighbour that was silent gets no advice: a choice of ours. Then it may be back.
 pub const SILENCE: Duration = Duration::from_secs(10);
 
+/// Copies in a row without an acknowledgement after which a neighbour that is silent counts as gone: ours, those of one
+/// frame under TSCH ([`RETRIES_MAX`]).
+pub const GONE_AFTER: u8 = 8;
+/// How long nothing was heard from a neighbour that counts as gone: ours, above twice [`KEEPALIVE`], after which a time
+/// source that is there has been heard.
+pub const GONE_SILENCE: Duration = Duration::from_secs(30);
+
 /// How long an AT86RF231 stays busy: Lenders et al. 2021 s IV-C, "up to 4 ms" by logic analyser.
 pub const THIN_BUSY_MAX: Duration = Duration::from_millis(4);
 /// A frame put back is tried again at the latest after this: Lenders et al. 2021 s III-A, 5 ms.

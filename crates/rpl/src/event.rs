@@ -36,6 +36,11 @@ pub enum Input<'a> {
         /// Which neighbour.
         neighbour: Address,
     },
+    /// A neighbour that the link layer gave up is heard again.
+    NeighbourReachable {
+        /// Which neighbour.
+        neighbour: Address,
+    },
     /// The root makes a new DODAG version (RFC 6550 s3.2.2); only at the root.
     GlobalRepair,
     /// A router gives up its place, poisons, and joins again (RFC 6550 s3.2.3).

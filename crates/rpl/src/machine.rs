@@ -190,6 +190,9 @@ impl Machine for Rpl {
                 let (base, downward) = (&mut self.base, &mut self.downward);
                 self.membership.on_unreachable(now, neighbour, downward, base);
             }
+            Input::NeighbourReachable { neighbour } => {
+                self.membership.on_reachable(neighbour, &mut self.base);
+            }
             Input::Join { group } => {
                 self.downward.join(now, group, self.membership.member(), &mut self.base);
             }

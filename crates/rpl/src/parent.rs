@@ -13,7 +13,7 @@ use crate::dodag::{Dodag, State};
 use crate::downward::Downward;
 use crate::event::{Destination, Output};
 use crate::membership::{Membership, schedule_probe, tell_loss};
-use crate::neighbour::Etx;
+use crate::neighbour::{Etx, Neighbour};
 use crate::params;
 use crate::timer::Timer;
 
@@ -200,6 +200,14 @@ impl Membership {
             (neighbour.etx, neighbour.rank) = (Etx::DEAD, Rank::INFINITE);
             neighbour.fresh_until = Instant::ZERO;
             self.reconsider(now, downward, base);
+        }
+    }
+
+    /// A neighbour that was given up is heard again. What it said of its place is forgotten, so it is asked.
+    pub(crate) fn on_reachable(&self, address: Address, base: &mut Base) {
+        let is_unknown = |n: &Neighbour| n.etx == Etx::DEAD && n.rank == Rank::INFINITE;
+        if self.member().is_some() && self.neighbours.get(&address).is_some_and(is_unknown) {
+            base.send(Destination::Unicast(address), Message::Dis(Dis::default()));
         }
     }
 

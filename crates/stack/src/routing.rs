@@ -77,6 +77,16 @@ impl Routing {
         let neighbour = Address::link_local(neighbour).0;
         self.tell(now, Input::LinkEtx { neighbour, etx: Etx(etx), fresh });
     }
+    /// The link layer gave a neighbour up.
+    pub(crate) fn on_gone(&mut self, now: Instant, neighbour: Eui64) {
+        let neighbour = Address::link_local(neighbour).0;
+        self.tell(now, Input::NeighbourUnreachable { neighbour });
+    }
+    /// The link layer heard a neighbour that it had given up.
+    pub(crate) fn on_back(&mut self, now: Instant, neighbour: Eui64) {
+        let neighbour = Address::link_local(neighbour).0;
+        self.tell(now, Input::NeighbourReachable { neighbour });
+    }
     /// The node is in a group from now on.
     pub(crate) fn join(&mut self, now: Instant, group: Address) {
         self.tell(now, Input::Join { group: group.0 });

@@ -132,6 +132,10 @@ pub enum Output {
         /// The datagram's name, where the driver knows it.
         handle: Handle,
     },
+    /// Frames to this neighbour fail, and it has been silent for long.
+    NeighbourGone(Eui64),
+    /// A neighbour that was gone is heard again.
+    NeighbourBack(Eui64),
     /// The expected transmissions over a link changed.
     LinkEtx {
         /// To this neighbour.

@@ -145,7 +145,7 @@ impl Receiver {
         if !self.take_buffer(now, waits, shared) {
             return;
         }
-        shared.links.note_heard(now, source, rssi);
+        shared.note_heard(now, source, rssi);
         let repeated = !broadcast
             && header.sequence.is_some_and(|sequence| {
                 shared.links.is_duplicate(now, source, sequence, rssi, CSMA_DUPLICATE_WINDOW)

@@ -172,7 +172,7 @@ impl Transmitter {
         shared.counters.acknowledged += 1;
         if let Some(peer) = frame.destination {
             // An immediate acknowledgement names no node, but only this one was asked.
-            shared.links.note_heard(now, peer, rssi);
+            shared.note_heard(now, peer, rssi);
             note_link(now, peer, frame.transmissions, true, shared);
         }
         self.finish(now, &frame, shared)
@@ -181,6 +181,9 @@ impl Transmitter {
     /// No acknowledgement came.
     pub fn on_ack_timeout(&mut self, now: Instant, shared: &mut Shared) -> After {
         let Some(Outgoing { frame, .. }) = self.outgoing.take() else { return After::Same };
+        if let Some(peer) = frame.destination {
+            shared.note_unanswered(now, peer);
+        }
         // s6.7.4.3: macMaxFrameRetries copies follow the first, each after a channel access of its own.
         if frame.transmissions <= shared.config.retries_max && shared.may_repeat(now, &frame) {
             if shared.config.access != Access::Backoff {

@@ -2,7 +2,7 @@
 
 use lowmesh_machine::Outbox;
 use lowmesh_shares::Rate;
-use lowmesh_units::{Duration, Eui64, Instant, Rng};
+use lowmesh_units::{Dbm, Duration, Eui64, Instant, Rng};
 
 use super::config::Config;
 use super::event::Output;
@@ -66,6 +66,19 @@ impl Shared {
             counters: Counters::default(),
             silent_copies: Rate::new(SILENT_COPIES, Duration::from_secs(1)),
             tx_time: Duration::ZERO,
+        }
+    }
+
+    /// Something was heard from `peer`.
+    pub fn note_heard(&mut self, now: Instant, peer: Eui64, rssi: Dbm) {
+        if self.links.note_heard(now, peer, rssi) {
+            self.outbox.push(Output::NeighbourBack(peer));
+        }
+    }
+    /// A copy of a frame to `peer` was not acknowledged.
+    pub fn note_unanswered(&mut self, now: Instant, peer: Eui64) {
+        if self.links.note_unanswered(now, peer) {
+            self.outbox.push(Output::NeighbourGone(peer));
         }
     }
 

@@ -98,6 +98,10 @@ pub enum Output {
         /// In 1/128.
         etx: u16,
     },
+    /// Frames to this neighbour fail, and it has been silent for long.
+    NeighbourGone(Eui64),
+    /// A neighbour that was gone is heard again.
+    NeighbourBack(Eui64),
     /// The first frame for this neighbour waits.
     QueueBusy(Eui64),
     /// The last frame for this neighbour is gone.

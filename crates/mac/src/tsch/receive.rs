@@ -81,7 +81,7 @@ fn on_neighbour(
     shared.next_slot = shared.next_slot.max(asn + 1);
     let channel = listens(asn, shared);
     let cell = used_cell(asn, shared);
-    shared.links.note_heard(slot_start, source, heard.rssi);
+    shared.note_heard(slot_start, source, heard.rssi);
     let broadcast = match frame.header.destination {
         Some(Address::BROADCAST) => true,
         Some(to) if frame::is_mine(to, shared.me, shared.config.short) => false,

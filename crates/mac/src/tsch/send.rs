@@ -299,7 +299,7 @@ impl Sender {
         if !fits {
             return Answer::Missing;
         }
-        shared.links.note_heard(now, peer, ack.rssi);
+        shared.note_heard(now, peer, ack.rssi);
         let Some(correction) = frame.header_ies.time_correction() else { return Answer::Taken };
         if membership.time_source() == Some(peer) {
             // It moves this node's slots: to send later is to set the clock back.
@@ -334,6 +334,9 @@ impl Sender {
     ) {
         if is_shared {
             self.back_off(peer, shared);
+        }
+        if reason == DropReason::NoAck {
+            shared.note_unanswered(peer);
         }
         let retries_max = shared.config.retries_max;
         if self.front(peer).is_none_or(|frame| frame.transmissions <= retries_max) {

@@ -1,7 +1,7 @@
 //! What the parts of a TSCH MAC have in common, lent to each for the length of a call.
 
 use lowmesh_machine::{DropReason, Dropped, Layer, Outbox};
-use lowmesh_units::{Asn, Duration, Eui64, Instant, Rng};
+use lowmesh_units::{Asn, Dbm, Duration, Eui64, Instant, Rng};
 use lowmesh_wire::ie::TschBeacon;
 
 use super::burst::Burst;
@@ -154,6 +154,18 @@ impl Shared {
     pub fn drop_frame(&mut self, frame: &QueuedFrame, reason: DropReason) {
         let dropped = Dropped { handle: frame.handle, layer: Layer::Mac, reason };
         self.outbox.push(Output::Dropped { dropped, destination: frame.destination });
+    }
+    /// Something was heard from `peer`.
+    pub fn note_heard(&mut self, now: Instant, peer: Eui64, rssi: Dbm) {
+        if self.links.note_heard(now, peer, rssi) {
+            self.outbox.push(Output::NeighbourBack(peer));
+        }
+    }
+    /// A copy of a frame to `peer` was not acknowledged.
+    pub fn note_unanswered(&mut self, peer: Eui64) {
+        if self.links.note_unanswered(self.slot_start(self.next_slot), peer) {
+            self.outbox.push(Output::NeighbourGone(peer));
+        }
     }
     /// A frame to `peer` has ended after so many copies.
     pub fn note_link(&mut self, peer: Eui64, transmissions: u8, acked: bool) {

@@ -11,6 +11,7 @@ use crate::frame::{self, Content, airtime};
 use crate::params::{ACK_WAIT, RX_WAIT, TURNAROUND, TX_OFFSET};
 use crate::queue::Priority;
 
+mod gone;
 mod joining;
 mod negative;
 mod resuming;

@@ -1,5 +1,6 @@
 //! Tests of the whole machine: scripts for one node, and networks in virtual time.
 
+mod cut;
 mod downward;
 mod formation;
 mod forwarding;

@@ -32,6 +32,8 @@ impl Node {
             LinkEvent::Etx { peer, etx, fresh } => {
                 self.routing.on_etx(now, peer, etx, fresh);
             }
+            LinkEvent::Gone(peer) => self.routing.on_gone(now, peer),
+            LinkEvent::Back(peer) => self.routing.on_back(now, peer),
             LinkEvent::Driver(order) => {
                 if let Output::Radio(RadioOrder::Transmit { .. }) = &order {
                     self.counters.frames_sent += 1;

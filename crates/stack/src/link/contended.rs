@@ -26,6 +26,8 @@ pub(crate) fn event(mac: &Csma, output: csma::Output) -> LinkEvent {
         csma::Output::Received { source, broadcast, payload, handle } => {
             LinkEvent::Received { source, broadcast, payload, handle }
         }
+        csma::Output::NeighbourGone(peer) => LinkEvent::Gone(peer),
+        csma::Output::NeighbourBack(peer) => LinkEvent::Back(peer),
         csma::Output::LinkEtx { peer, etx } => {
             let fresh = mac.links().get(peer).is_some_and(|link| link.samples >= ETX_FRESH);
             LinkEvent::Etx { peer, etx, fresh }

@@ -20,6 +20,10 @@ pub(crate) enum LinkEvent {
     Done { handle: Handle, acked: bool, dropped: Option<Dropped> },
     /// The expected transmissions over a link changed.
     Etx { peer: Eui64, etx: u16, fresh: bool },
+    /// The neighbour answers no frame, and has been silent for long.
+    Gone(Eui64),
+    /// A neighbour that was gone is heard again.
+    Back(Eui64),
     /// The driver is to do this.
     Driver(Output),
 }

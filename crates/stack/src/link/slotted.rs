@@ -160,6 +160,8 @@ impl Slotted {
                 }
                 tsch::Output::QueueBusy(peer) => self.tell_sixtop(now, Event::QueueBusy(peer)),
                 tsch::Output::QueueEmpty(peer) => self.tell_sixtop(now, Event::QueueEmpty(peer)),
+                tsch::Output::NeighbourGone(peer) => return Some(LinkEvent::Gone(peer)),
+                tsch::Output::NeighbourBack(peer) => return Some(LinkEvent::Back(peer)),
                 tsch::Output::LinkEtx { peer, etx } => {
                     let link = self.mac.links().get(peer);
                     let fresh = link.is_some_and(|link| link.samples >= ETX_FRESH);

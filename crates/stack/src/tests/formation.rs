@@ -57,6 +57,15 @@ fn a_node_that_hears_nobody_loses_the_clock_and_joins_again_when_it_does() {
 }
 
 #[test]
+fn a_node_whose_parent_is_gone_has_no_place_within_a_minute() {
+    let mut mesh = Mesh::formed(&config(Mode::Storing), 3, 1.0);
+    mesh.set_link(1, 2, 0.0);
+    mesh.run(Duration::from_secs(45));
+    assert_eq!((mesh.nodes[2].is_synchronised(), mesh.nodes[2].parent()), (true, None));
+    mesh.check_book();
+}
+
+#[test]
 fn a_node_moves_to_another_parent_when_its_own_is_gone() {
     let mut mesh = Mesh::formed(&config(Mode::Storing), 3, 1.0);
     // Node 2 walks: away from node 1, towards the root.

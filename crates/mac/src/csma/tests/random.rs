@@ -102,7 +102,10 @@ impl Driver {
             Output::Dropped { dropped, .. } => {
                 *self.open.entry(dropped.handle.0).or_default() += 1;
             }
-            Output::Received { .. } | Output::LinkEtx { .. } => {}
+            Output::Received { .. }
+            | Output::LinkEtx { .. }
+            | Output::NeighbourGone(_)
+            | Output::NeighbourBack(_) => {}
         }
     }
 
@@ -344,7 +347,7 @@ impl Air {
                 }
                 Output::Sent { handle, .. } => self.end(handle, true),
                 Output::Dropped { dropped, .. } => self.end(dropped.handle, false),
-                Output::LinkEtx { .. } => {}
+                Output::LinkEtx { .. } | Output::NeighbourGone(_) | Output::NeighbourBack(_) => {}
             }
         }
     }

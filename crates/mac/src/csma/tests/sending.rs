@@ -1,6 +1,7 @@
 //! A frame on its way out, to the symbol.
 
 use lowmesh_machine::{DropReason, Handle, Machine as _};
+use lowmesh_units::Instant;
 
 use super::bench::*;
 use crate::csma::{Acknowledgement, Config, Input, Output};
@@ -216,4 +217,24 @@ fn a_driver_that_answers_what_was_not_asked_is_told_so() {
     assert!(bench.try_tell(Input::Sent).is_err());
     // The refusal changed nothing.
     assert!(matches!(bench.sense(&asked, false)[..], [Output::Transmit { .. }]));
+}
+
+#[test]
+fn a_neighbour_that_was_heard_and_answers_nothing_for_long_is_gone() {
+    let mut bench = Bench::new(prompt());
+    bench.hear(&frame_from(PEER, None, 1));
+    let mut gone = Vec::new();
+    for second in [0, 10, 20, 29, 31, 40] {
+        bench.now = Instant::from_secs(1 + second);
+        let mut asked = bench.send(Some(PEER), second);
+        for _ in 0..4 {
+            let granted = bench.sense(&asked, false);
+            bench.transmit(&granted);
+            asked = bench.expire();
+            let is_gone = asked.contains(&Output::NeighbourGone(PEER));
+            gone.extend(is_gone.then_some(second));
+        }
+    }
+    assert_eq!(gone, [31]);
+    assert!(bench.hear(&frame_from(PEER, None, 2)).contains(&Output::NeighbourBack(PEER)));
 }
