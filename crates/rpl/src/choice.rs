@@ -97,7 +97,7 @@ impl Chooser<'_> {
         }
         if !is_parent && dodag.rank != Rank::INFINITE {
             // RFC 6550 s8.2.1: no parent of equal or greater rank, it may be below this node.
-            if dodag.dag_rank(neighbour.rank) >= dodag.dag_rank(dodag.rank) {
+            if dodag.dag_rank(neighbour.rank) >= dodag.dag_rank(dodag.settled_rank(self.now)) {
                 return None;
             }
             // Nor one that routes say is below, whatever rank it told last.

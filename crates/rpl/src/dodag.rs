@@ -40,6 +40,8 @@ pub(crate) struct Dodag {
     pub(crate) rank: Rank,
     /// L of RFC 6550 s8.2.2.4: the lowest rank held in this version, in a former place too.
     pub(crate) lowest: Rank,
+    /// The rank before it rose lately, and when it did.
+    pub(crate) settled: (Rank, Instant),
     /// The rank in the last multicast DIO.
     pub(crate) advertised: Rank,
     pub(crate) parent: Option<Address>,
@@ -80,6 +82,7 @@ impl Dodag {
             address: id,
             rank,
             lowest: rank,
+            settled: (rank, Instant::ZERO),
             advertised,
             parent: None,
             better_since: None,
@@ -102,6 +105,7 @@ impl Dodag {
             address: global_address(&prefix, &config.link_local),
             rank: Rank::INFINITE,
             lowest: Rank::INFINITE,
+            settled: (Rank::INFINITE, Instant::ZERO),
             advertised: Rank::INFINITE,
             parent: None,
             better_since: None,
@@ -137,6 +141,22 @@ impl Dodag {
             && (increase == 0
                 || self.lowest == Rank::INFINITE
                 || rank.0 <= self.lowest.0.saturating_add(increase))
+    }
+
+    /// Takes `rank`; returns the one before.
+    pub(crate) fn take_rank(&mut self, now: Instant, rank: Rank) -> Rank {
+        let old = core::mem::replace(&mut self.rank, rank);
+        self.lowest = self.lowest.min(rank);
+        if rank <= self.settled.0 || now.since(self.settled.1) >= params::RANK_SETTLES {
+            self.settled = (old.min(rank), now);
+        }
+        old
+    }
+    /// The rank that those below this node have heard of, at least: neighbours of a lower one are not below it. A rank that
+    /// rises, as that of a node whose parent dies, soon exceeds what its children said last.
+    pub(crate) fn settled_rank(&self, now: Instant) -> Rank {
+        let (rank, since) = self.settled;
+        if now.since(since) < params::RANK_SETTLES { rank.min(self.rank) } else { self.rank }
     }
 
     /// When a path lifetime on the air that starts at `now` ends.

@@ -71,6 +71,9 @@ pub const PROBE_PERIOD: Duration = Duration::from_secs(90);
 /// How long a node that lost its parents poisons before it may join below its old rank. Ours, in Imin: two
 /// short Trickle intervals carry two poisoned DIOs.
 pub const POISON_INTERVALS: u64 = 3;
+/// How long after a rise of its rank a node takes no parent of a rank that it had below its own by that rise alone. Ours:
+/// its children hear of the rise within two short Trickle intervals, theirs within two more.
+pub const RANK_SETTLES: Duration = Duration::from_secs(60);
 /// How long a node without a place remembers L of RFC 6550 s8.2.2.4, which should hold for the whole version: Lite leaves
 /// the DODAG, and with it L, after 5 min (RPL_DELAY_BEFORE_LEAVING). Without an end, a node that has to take a rank above
 /// the limit would have no place until the root repairs. A part that is cut off has to lose all its ranks within this

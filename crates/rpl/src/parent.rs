@@ -82,12 +82,8 @@ impl Membership {
             return false;
         };
         let min_hop = dodag.configuration.min_hop_rank_increase;
-        let old = core::mem::replace(
-            &mut dodag.rank,
-            base.objective.rank_through(parent.rank, parent.etx, min_hop),
-        );
-        let rank = dodag.rank;
-        dodag.lowest = dodag.lowest.min(rank);
+        let rank = base.objective.rank_through(parent.rank, parent.etx, min_hop);
+        let old = dodag.take_rank(now, rank);
         let changed = dodag.dag_rank(old) != dodag.dag_rank(rank);
         let advertised = dodag.advertised;
         let hops = if rank > advertised {

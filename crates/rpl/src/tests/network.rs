@@ -46,6 +46,10 @@ pub(super) struct Network {
     pub(super) nodes: Vec<Rpl>,
     /// Expected transmissions of each link, both ways.
     links: BTreeMap<(usize, usize), f64>,
+    /// Since when frames over a link that is not there fail, and how many have.
+    failing: BTreeMap<(usize, usize), (Instant, u16)>,
+    /// How long they do until the link layer says that the neighbour is unreachable.
+    pub(super) patience: Duration,
     flying: Links<Flying>,
     /// All outputs but messages.
     pub(super) events: Vec<(Instant, usize, Output)>,
@@ -78,6 +82,8 @@ impl Network {
         let mut network = Self {
             nodes: (0..count).map(node).collect(),
             links: links.iter().map(|(a, b, etx)| ((*a.min(b), *a.max(b)), *etx)).collect(),
+            failing: BTreeMap::new(),
+            patience: Duration::ZERO,
             flying: Links::with(Rng::stream(Seed(seed), NodeId(0xffff), Purpose::Reception)),
             events: Vec::new(),
             sent: BTreeMap::new(),
@@ -107,6 +113,18 @@ impl Network {
         self.links.remove(&(a.min(b), a.max(b)));
         for (here, there) in [(a, b), (b, a)] {
             self.input(here, Input::NeighbourUnreachable { neighbour: link_local(there) });
+        }
+    }
+    /// Cuts a link of which the link layer learns by frames that fail.
+    pub(super) fn fade(&mut self, a: usize, b: usize) {
+        self.links.remove(&(a.min(b), a.max(b)));
+    }
+    /// Every node sends a frame to its parent.
+    pub(super) fn keep_alive(&mut self) {
+        for node in 1..self.nodes.len() {
+            if let Some(parent) = self.nodes[node].preferred_parent() {
+                self.unicast(node, node_of(&parent));
+            }
         }
     }
     /// Takes a node off the air without a word.
@@ -190,7 +208,16 @@ impl Network {
     fn unicast(&mut self, from: usize, to: usize) -> bool {
         let neighbour = link_local(to);
         let Some(etx) = self.etx(from, to) else {
-            self.input(from, Input::NeighbourUnreachable { neighbour });
+            let now = self.now();
+            let (since, frames) = self.failing.entry((from, to)).or_insert((now, 0));
+            *frames += 1;
+            let etx = Etx::from_f64(1.0 + 2.0 * f64::from(*frames));
+            let input = if now.since(*since) >= self.patience {
+                Input::NeighbourUnreachable { neighbour }
+            } else {
+                Input::LinkEtx { neighbour, etx, fresh: true }
+            };
+            self.input(from, input);
             return false;
         };
         let arrives = (0..ATTEMPTS).any(|_| self.flying.rng().chance(1.0 / etx));
