@@ -31,6 +31,8 @@ pub struct Link {
     unanswered: u8,
     /// Whether it was given up and nothing was heard from it since then.
     is_gone: bool,
+    /// Whether it was reported as silent, and nothing was heard from it since then.
+    is_silent: bool,
     sequence: Option<(u8, Instant)>,
 }
 
@@ -69,13 +71,15 @@ impl LinkTable {
         self.0.clear();
     }
 
-    /// Something was heard from `peer`; true when it was gone.
+    /// Something was heard from `peer`; true when it was gone or silent.
     pub fn note_heard(&mut self, now: Instant, peer: Eui64, rssi: Dbm) -> bool {
         let link = self.entry(now, peer, rssi);
         link.heard = now;
         link.unanswered = 0;
         link.rssi = Dbm(link.rssi.0 + (rssi.0 - link.rssi.0) / 8.0);
-        core::mem::take(&mut link.is_gone)
+        let is_back = link.is_gone || link.is_silent;
+        (link.is_gone, link.is_silent) = (false, false);
+        is_back
     }
 
     /// A copy of a frame to `peer` was not acknowledged; true when the neighbour is gone by that: [`GONE_AFTER`] copies in a
@@ -134,6 +138,15 @@ impl LinkTable {
         Some(link.etx)
     }
 
+    /// The neighbours from which nothing has been heard for `span`, each once until it is heard again.
+    pub fn take_silent(&mut self, now: Instant, span: Duration) -> impl Iterator<Item = Eui64> {
+        let silent = move |link: &&mut Link| !link.is_silent && now.since(link.heard) >= span;
+        self.0.iter_mut().filter(silent).map(|link| {
+            link.is_silent = true;
+            link.peer
+        })
+    }
+
     fn entry(&mut self, now: Instant, peer: Eui64, rssi: Dbm) -> &mut Link {
         let mut place = self.0.binary_search_by_key(&peer, |l| l.peer);
         if place.is_err() {
@@ -154,6 +167,7 @@ impl LinkTable {
                     failed: now,
                     unanswered: 0,
                     is_gone: false,
+                    is_silent: false,
                     sequence,
                 },
             );

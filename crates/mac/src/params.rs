@@ -92,6 +92,11 @@ pub const GONE_AFTER: u8 = 8;
 /// How long nothing was heard from a neighbour that counts as gone: ours, above twice [`KEEPALIVE`], after which a time
 /// source that is there has been heard.
 pub const GONE_SILENCE: Duration = Duration::from_secs(30);
+/// Means of the time between two beacons or broadcasts of a neighbour after which it is silent: ours. Over a link that carries
+/// two thirds of them one that is there is silent for so long once in 80 such times.
+pub const SILENT_BEACONS: u64 = 4;
+/// The same where another neighbour is gone: ours. What took that one may have taken others.
+pub const SILENT_BEACONS_BESIDE_GONE: u64 = 2;
 
 /// How long an AT86RF231 stays busy: Lenders et al. 2021 s IV-C, "up to 4 ms" by logic analyser.
 pub const THIN_BUSY_MAX: Duration = Duration::from_millis(4);

@@ -92,7 +92,7 @@ impl Chooser<'_> {
             return None;
         }
         let is_parent = dodag.parent == Some(neighbour.address);
-        if !is_parent && self.is_beyond_limit(neighbour) {
+        if !is_parent && (neighbour.is_silent || self.is_beyond_limit(neighbour)) {
             return None;
         }
         if !is_parent && dodag.rank != Rank::INFINITE {

@@ -36,7 +36,12 @@ pub enum Input<'a> {
         /// Which neighbour.
         neighbour: Address,
     },
-    /// A neighbour that the link layer gave up is heard again.
+    /// Nothing was heard from the neighbour for long, where one that is there is heard: it becomes no parent.
+    NeighbourSilent {
+        /// Which neighbour.
+        neighbour: Address,
+    },
+    /// A neighbour that the link layer gave up, or that was silent, is heard again.
     NeighbourReachable {
         /// Which neighbour.
         neighbour: Address,

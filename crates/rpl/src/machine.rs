@@ -190,6 +190,7 @@ impl Machine for Rpl {
                 let (base, downward) = (&mut self.base, &mut self.downward);
                 self.membership.on_unreachable(now, neighbour, downward, base);
             }
+            Input::NeighbourSilent { neighbour } => self.membership.on_silent(neighbour),
             Input::NeighbourReachable { neighbour } => {
                 self.membership.on_reachable(neighbour, &mut self.base);
             }

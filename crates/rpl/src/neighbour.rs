@@ -36,6 +36,8 @@ pub(crate) struct Neighbour {
     pub(crate) answered: Option<Sequence>,
     /// The DTSN of this node that it was told by unicast.
     pub(crate) reminded: Option<Sequence>,
+    /// Nothing was heard from it for long.
+    pub(crate) is_silent: bool,
     /// Its global address.
     pub(crate) global: Address,
     pub(crate) etx: Etx,
@@ -144,6 +146,7 @@ impl Neighbour {
             dtsn: Sequence::START,
             answered: None,
             reminded: None,
+            is_silent: false,
             global: address,
             etx: Etx::DEFAULT,
             fresh_until: Instant::ZERO,

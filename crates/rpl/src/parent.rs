@@ -199,8 +199,18 @@ impl Membership {
         }
     }
 
-    /// A neighbour that was given up is heard again. What it said of its place is forgotten, so it is asked.
-    pub(crate) fn on_reachable(&self, address: Address, base: &mut Base) {
+    /// The parent may be silent: frames to it tell whether it is there.
+    pub(crate) fn on_silent(&mut self, address: Address) {
+        if let Some(neighbour) = self.neighbours.get_mut(&address) {
+            neighbour.is_silent = true;
+        }
+    }
+
+    /// A neighbour is heard again. What it said of its place is forgotten if it was given up, so it is asked.
+    pub(crate) fn on_reachable(&mut self, address: Address, base: &mut Base) {
+        if let Some(neighbour) = self.neighbours.get_mut(&address) {
+            neighbour.is_silent = false;
+        }
         let is_unknown = |n: &Neighbour| n.etx == Etx::DEAD && n.rank == Rank::INFINITE;
         if self.member().is_some() && self.neighbours.get(&address).is_some_and(is_unknown) {
             base.send(Destination::Unicast(address), Message::Dis(Dis::default()));

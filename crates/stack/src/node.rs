@@ -29,7 +29,7 @@
 //! | link: up, down | routing, sixtop | start, stop |
 //! | mac: queue busy, queue empty | sixtop | autonomous cells |
 //! | mac: ETX | rpl | link metric |
-//! | mac: neighbour gone, neighbour back | rpl | neighbour unreachable, reachable |
+//! | mac: neighbour gone, silent, back | rpl | neighbour unreachable, silent, reachable |
 //! | routing: parent | mac, sixtop, ipv6 | time source, cells, default route |
 //! | rpl: no parent for long | mac | leave the network |
 //! | routing: rank | mac | join metric of beacons |

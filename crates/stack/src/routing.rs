@@ -82,7 +82,12 @@ impl Routing {
         let neighbour = Address::link_local(neighbour).0;
         self.tell(now, Input::NeighbourUnreachable { neighbour });
     }
-    /// The link layer heard a neighbour that it had given up.
+    /// The link layer has heard nothing from a neighbour for long.
+    pub(crate) fn on_silent(&mut self, now: Instant, neighbour: Eui64) {
+        let neighbour = Address::link_local(neighbour).0;
+        self.tell(now, Input::NeighbourSilent { neighbour });
+    }
+    /// The link layer heard a neighbour that was gone or silent.
     pub(crate) fn on_back(&mut self, now: Instant, neighbour: Eui64) {
         let neighbour = Address::link_local(neighbour).0;
         self.tell(now, Input::NeighbourReachable { neighbour });

@@ -97,6 +97,8 @@ impl Beacons {
         }
         let distance = shared.schedule.next_occurrence(cell, asn + 1).since(asn);
         let neighbours = shared.links.iter().filter(|l| now.since(l.heard) < NEIGHBOUR_AGE).count();
+        let period = shared.config.slot * distance * u64::from(shared.config.broadcast_spacing);
+        shared.broadcast_interval = shared.config.eb_period.max(period * (neighbours as u64 + 1));
         let share = (distance, shared.config.broadcast_spacing, neighbours);
         let beacon = choice.traffic == Traffic::Beacon;
         self.spacing = Spacing::after(asn, beacon, share, &mut shared.rng);

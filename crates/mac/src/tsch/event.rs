@@ -100,7 +100,9 @@ pub enum Output {
     },
     /// Frames to this neighbour fail, and it has been silent for long.
     NeighbourGone(Eui64),
-    /// A neighbour that was gone is heard again.
+    /// Nothing has been heard from this neighbour for long, not even a beacon.
+    NeighbourSilent(Eui64),
+    /// A neighbour that was gone or silent is heard again.
     NeighbourBack(Eui64),
     /// The first frame for this neighbour waits.
     QueueBusy(Eui64),

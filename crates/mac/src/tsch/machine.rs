@@ -30,6 +30,7 @@ use crate::account::RadioTime;
 use crate::config::Config;
 use crate::frame;
 use crate::link::LinkTable;
+use crate::params::SILENT_BEACONS;
 use crate::queue::Queues;
 
 /// A TSCH MAC.
@@ -194,7 +195,10 @@ impl Tsch {
         let Some(sent) = self.sender.take_sent() else { return };
         let shared = &mut self.shared;
         match sent.choice.traffic {
-            Traffic::Beacon => self.beacons.plan(shared),
+            Traffic::Beacon => {
+                self.beacons.plan(shared);
+                shared.report_silent(slot_start, shared.broadcast_interval * SILENT_BEACONS);
+            }
             Traffic::Broadcast => self.sender.finish_broadcast(shared),
             Traffic::Unicast(peer) => {
                 let membership = &mut self.membership;

@@ -12,6 +12,7 @@ use super::schedule::Schedule;
 use crate::account::RadioTime;
 use crate::config::Config;
 use crate::link::LinkTable;
+use crate::params::{GONE_SILENCE, SILENT_BEACONS_BESIDE_GONE};
 use crate::queue::QueuedFrame;
 
 /// What beacons name by numbers: the timing of slots and the order of channels.
@@ -60,6 +61,8 @@ pub(super) struct Shared {
     /// The slot that a burst claims, at its sender or at its receiver.
     pub burst: Option<Burst>,
     pub links: LinkTable,
+    /// Mean time between two beacons or broadcasts of a node here, as far as this one knows.
+    pub broadcast_interval: Duration,
     pub time: RadioTime,
     pub outbox: Outbox<Output>,
 }
@@ -68,6 +71,7 @@ impl Shared {
     pub fn new(config: Config, me: Eui64, rng: Rng) -> Self {
         Self {
             own_timing: Timing::of(&config),
+            broadcast_interval: config.eb_period,
             config,
             me,
             rng,
@@ -163,9 +167,17 @@ impl Shared {
     }
     /// A copy of a frame to `peer` was not acknowledged.
     pub fn note_unanswered(&mut self, peer: Eui64) {
-        if self.links.note_unanswered(self.slot_start(self.next_slot), peer) {
+        let now = self.slot_start(self.next_slot);
+        if self.links.note_unanswered(now, peer) {
+            let span = self.broadcast_interval * SILENT_BEACONS_BESIDE_GONE;
+            self.report_silent(now, span.max(GONE_SILENCE));
             self.outbox.push(Output::NeighbourGone(peer));
         }
+    }
+    /// Reports neighbours from which nothing has been heard for `span`.
+    pub fn report_silent(&mut self, now: Instant, span: Duration) {
+        let silent = self.links.take_silent(now, span).map(Output::NeighbourSilent);
+        self.outbox.extend(silent);
     }
     /// A frame to `peer` has ended after so many copies.
     pub fn note_link(&mut self, peer: Eui64, transmissions: u8, acked: bool) {

@@ -96,3 +96,20 @@ proptest! {
         prop_assert!(node_seconds <= 60 * count, "{} s a node", node_seconds / count);
     }
 }
+
+#[test]
+fn a_neighbour_that_is_silent_is_no_parent_until_it_is_heard() {
+    let mut script = Script::joined();
+    script.etx(0, 2.0);
+    script.hear(5, &Message::Dio(dio(128)));
+    let [parent, other] = [0, 5].map(link_local);
+    script.give(Input::NeighbourSilent { neighbour: other });
+    script.etx(5, 1.0);
+    script.etx(0, 4.0);
+    assert_eq!(script.parent(), Some(0), "else node 5 is better by three transmissions");
+    script.give(Input::NeighbourSilent { neighbour: parent });
+    assert_eq!(script.parent(), Some(0), "frames to a parent tell whether it is there");
+    assert_eq!(script.give(Input::NeighbourReachable { neighbour: other }), []);
+    script.etx(0, 4.1);
+    assert_eq!(script.parent(), Some(5));
+}

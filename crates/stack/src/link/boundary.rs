@@ -33,6 +33,7 @@ impl Node {
                 self.routing.on_etx(now, peer, etx, fresh);
             }
             LinkEvent::Gone(peer) => self.routing.on_gone(now, peer),
+            LinkEvent::Silent(peer) => self.routing.on_silent(now, peer),
             LinkEvent::Back(peer) => self.routing.on_back(now, peer),
             LinkEvent::Driver(order) => {
                 if let Output::Radio(RadioOrder::Transmit { .. }) = &order {

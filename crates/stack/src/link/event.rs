@@ -22,7 +22,9 @@ pub(crate) enum LinkEvent {
     Etx { peer: Eui64, etx: u16, fresh: bool },
     /// The neighbour answers no frame, and has been silent for long.
     Gone(Eui64),
-    /// A neighbour that was gone is heard again.
+    /// Nothing was heard from the neighbour for long.
+    Silent(Eui64),
+    /// A neighbour that was gone or silent is heard again.
     Back(Eui64),
     /// The driver is to do this.
     Driver(Output),

@@ -161,6 +161,7 @@ impl Slotted {
                 tsch::Output::QueueBusy(peer) => self.tell_sixtop(now, Event::QueueBusy(peer)),
                 tsch::Output::QueueEmpty(peer) => self.tell_sixtop(now, Event::QueueEmpty(peer)),
                 tsch::Output::NeighbourGone(peer) => return Some(LinkEvent::Gone(peer)),
+                tsch::Output::NeighbourSilent(peer) => return Some(LinkEvent::Silent(peer)),
                 tsch::Output::NeighbourBack(peer) => return Some(LinkEvent::Back(peer)),
                 tsch::Output::LinkEtx { peer, etx } => {
                     let link = self.mac.links().get(peer);

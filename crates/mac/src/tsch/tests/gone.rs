@@ -1,7 +1,7 @@
-//! Neighbours that are not there any more: those that answer nothing.
+//! Neighbours that are not there any more: those that answer nothing, and those of which nothing is heard.
 
 use super::*;
-use crate::params::GONE_SILENCE;
+use crate::params::{GONE_SILENCE, SILENT_BEACONS};
 
 fn count(pair: &Pair, who: usize, event: &Output) -> usize {
     pair.outputs[who].iter().filter(|output| *output == event).count()
@@ -34,4 +34,21 @@ fn a_neighbour_that_acknowledges_nothing_and_is_heard_is_not_gone() {
         pair.run(Duration::from_secs(10));
     }
     assert_eq!(count(&pair, 1, &Output::NeighbourGone(A)), 0);
+}
+
+#[test]
+fn a_neighbour_without_beacons_is_silent_until_it_is_heard() {
+    let mut pair = Pair::joined();
+    pair.tell(1, Input::SetBeacons(Some(1)));
+    pair.run(Duration::from_secs(20));
+    assert_eq!(count(&pair, 0, &Output::NeighbourSilent(B)), 0);
+    pair.tell(1, Input::SetBeacons(None));
+    // Two seconds are the period of beacons here.
+    pair.run(Duration::from_secs(2) * SILENT_BEACONS - Duration::from_secs(2));
+    assert_eq!(count(&pair, 0, &Output::NeighbourSilent(B)), 0);
+    pair.run(Duration::from_secs(20));
+    assert_eq!(count(&pair, 0, &Output::NeighbourSilent(B)), 1, "once");
+    pair.send(1, A, 1);
+    pair.run(Duration::from_secs(1));
+    assert_eq!(count(&pair, 0, &Output::NeighbourBack(B)), 1);
 }
