@@ -18,8 +18,16 @@ impl Membership {
         from: Address,
         multicast: bool,
         dis: &Dis,
+        downward: &mut Downward,
         base: &mut Base,
     ) {
+        if multicast
+            && is_search(dis)
+            && let Some(neighbour) = self.neighbours.get_mut(&from)
+        {
+            neighbour.rank = Rank::INFINITE;
+            self.reconsider(now, downward, base);
+        }
         let Some(dodag) = self.known(now) else { return };
         let asks_for_another = dis.options.iter().any(|option| match option {
             RplOption::SolicitedInformation(asked) => !matches(asked, dodag, base.config.instance),
@@ -204,6 +212,12 @@ impl Membership {
         self.hear_inconsistent(now, base);
         downward.advertise_all(now, self.member(), base);
     }
+}
+
+/// Whether a DIS to all neighbours tells that its sender has no place: it asks for any DODAG (RFC 6550 s8.3).
+fn is_search(dis: &Dis) -> bool {
+    let is_choosy = |option: &RplOption| matches!(option, RplOption::SolicitedInformation(_));
+    !dis.options.iter().any(is_choosy)
 }
 
 /// RFC 6550 s6.7.9: whether this DODAG meets all predicates of a DIS.

@@ -71,7 +71,7 @@ impl Rpl {
         }
         let (base, downward) = (&mut self.base, &mut self.downward);
         match message {
-            Message::Dis(dis) => self.membership.on_dis(now, from, multicast, dis, base),
+            Message::Dis(dis) => self.membership.on_dis(now, from, multicast, dis, downward, base),
             Message::Dio(dio) => {
                 self.membership.on_dio(now, from, multicast, dio, downward, base);
             }

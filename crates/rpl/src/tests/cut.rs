@@ -1,7 +1,7 @@
 //! Neighbours that are not there any more, and what a node believes of those that are.
 
 use lowmesh_units::{Duration, NodeId, Purpose, Rank, Rng, Seed};
-use lowmesh_wire::rpl::{Dis, Message};
+use lowmesh_wire::rpl::{Dis, Message, RplOption, SolicitedInformation};
 use proptest::prelude::*;
 
 use super::network::{Network, link_local};
@@ -111,5 +111,22 @@ fn a_neighbour_that_is_silent_is_no_parent_until_it_is_heard() {
     assert_eq!(script.parent(), Some(0), "frames to a parent tell whether it is there");
     assert_eq!(script.give(Input::NeighbourReachable { neighbour: other }), []);
     script.etx(0, 4.1);
+    assert_eq!(script.parent(), Some(5));
+}
+
+#[test]
+fn a_parent_that_asks_all_for_a_dodag_has_no_place() {
+    let mut script = Script::joined();
+    script.etx(0, 1.0);
+    script.hear(5, &Message::Dio(dio(128)));
+    script.etx(5, 2.0);
+    let probe = &Message::Dis(Dis::default());
+    script.give(Input::Message { from: link_local(0), multicast: false, message: probe });
+    assert_eq!(script.parent(), Some(0), "a probe says nothing");
+    let asked = SolicitedInformation { version: None, instance: Some(7), dodag_id: None };
+    let options = vec![RplOption::SolicitedInformation(asked)];
+    script.hear(0, &Message::Dis(Dis { options }));
+    assert_eq!(script.parent(), Some(0), "it looks for another DODAG");
+    script.hear(0, &Message::Dis(Dis::default()));
     assert_eq!(script.parent(), Some(5));
 }
