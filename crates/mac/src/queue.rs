@@ -293,7 +293,7 @@ impl Queues {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowmesh_units::NodeId;
+    use lowmesh_units::{NodeId, Purpose, Seed};
 
     fn frame(destination: Option<Eui64>, handle: u64, priority: Priority) -> QueuedFrame {
         let (octets, handle) = (Vec::new(), Handle(handle));
@@ -341,6 +341,19 @@ mod tests {
         assert!(queues.push(frame(PEER, 99, Priority::Control), 8).is_err());
         assert_eq!(queues.flush_all().len(), 2 + QUEUE_CONTROL_RESERVE);
         assert_eq!(queues.held(), 0);
+    }
+
+    #[test]
+    fn a_backoff_ends_with_the_network_whose_slots_it_counts() {
+        let mut queues = Queues::new(16, 1);
+        queues.push(frame(PEER, 1, Priority::Data), 8).expect("room");
+        let fresh = queues.get(PEER).expect("made above").backoff;
+        let queue = queues.get_mut(PEER).expect("made above");
+        queue.backoff.collide(5, &mut Rng::stream(Seed(1), NodeId(1), Purpose::Mac));
+        queue.backoff.until = Asn(360_000);
+        queues.flush_all();
+        queues.push(frame(PEER, 2, Priority::Data), 8).expect("room");
+        assert_eq!(queues.get(PEER).expect("made above").backoff, fresh);
     }
 
     #[test]
