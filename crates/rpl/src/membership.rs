@@ -111,10 +111,16 @@ impl Membership {
         self.trickle.hear_inconsistent(now, &mut base.rng);
     }
 
-    /// Asks all neighbours for DIOs, again and again until one comes.
+    /// Asks all neighbours for DIOs, again and again until one comes. Over a poor link the question and the answer to all
+    /// are both lost often; so the neighbour with the best link is asked by itself, too: its answer is a unicast (RFC 6550
+    /// s8.3), which the link layer repeats.
     pub(crate) fn solicit(&self, now: Instant, base: &mut Base) {
         if self.state == State::Seeking {
             base.send(Destination::AllRplNodes, Message::Dis(Dis::default()));
+            let linked = self.neighbours.iter().filter(|one| one.etx != Etx::DEAD);
+            if let Some(best) = linked.min_by_key(|one| one.etx) {
+                base.send(Destination::Unicast(best.address), Message::Dis(Dis::default()));
+            }
             let wait = base.jittered(base.config.dis_period);
             base.timers.set(Timer::Dis, now + wait);
         }

@@ -6,7 +6,22 @@ use lowmesh_wire::rpl::{Dio, Dis, Message, RplOption, SolicitedInformation};
 use super::network::{global, link_local};
 use super::script::{Script, dio, sent};
 use crate::objective::CLASSIC;
-use crate::{Config, Destination, Input, Mode, Output, Probe};
+use crate::{Config, Destination, Etx, Input, Mode, Output, Probe};
+
+/// A node that hears no DIO over a poor link has a neighbour that answers frames nevertheless: the one whose clock it has.
+#[test]
+fn a_router_asks_the_neighbour_with_the_best_link_by_itself_too() {
+    let mut script = Script::of(Config::router(link_local(1)));
+    for (neighbour, etx) in [(2, Etx(400)), (3, Etx(200)), (4, Etx::DEAD)] {
+        script.give(Input::LinkEtx { neighbour: link_local(neighbour), etx, fresh: true });
+    }
+    let outputs = script.pass(Duration::from_secs(100));
+    let dis = Message::Dis(Dis::default());
+    let pair = [(Destination::AllRplNodes, &dis), (Destination::Unicast(link_local(3)), &dis)];
+    let solicits = sent(&outputs);
+    assert!(solicits.len() >= 6, "{solicits:?}");
+    assert!(solicits.chunks(2).all(|two| two == pair), "{solicits:?}");
+}
 
 #[test]
 fn a_router_solicits_until_it_hears_a_dio() {
