@@ -215,8 +215,7 @@ impl Downward {
         let path_sequence = Sequence(transit.path_sequence);
         let known = self.routes.get(&target).copied();
         // RFC 6550 s9.2.2: what is older than known is stale.
-        let lifetime = transit.path_lifetime;
-        if known.is_some_and(|known| known.is_newer_than(now, path_sequence, lifetime)) {
+        if known.is_some_and(|known| path_sequence.order(known.path_sequence) == Order::Older) {
             return true;
         }
         if transit.path_lifetime == params::NO_PATH {
@@ -226,9 +225,7 @@ impl Downward {
         let expires = dodag.expiry(now, transit.path_lifetime);
         let &TransitInformation { path_lifetime, invalidates, .. } = transit;
         let leaving = false;
-        let heard = now;
-        let route =
-            Route { via, expires, heard, path_sequence, path_lifetime, invalidates, leaving };
+        let route = Route { via, expires, path_sequence, path_lifetime, invalidates, leaving };
         let same = known.is_some_and(|known| {
             !known.leaving && known.path_sequence == path_sequence && known.via == via
         });

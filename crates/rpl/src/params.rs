@@ -55,9 +55,6 @@ pub const DAO_ACK_TIMEOUT: Duration = Duration::from_secs(10);
 pub const DAO_RETRIES: u8 = 3;
 /// Rest after a DAO that no retransmission brought through. Ours: one route costs one attempt a minute.
 pub const DAO_REST: Duration = Duration::from_secs(60);
-/// How long after the last news of a route an older Path Sequence is taken for a late copy. Ours, 60 s, as long as a route
-/// that was taken back serves on: most copies of a DAO have left by then ([`DAO_ACK_TIMEOUT`]).
-pub const LATE_COPY: Duration = Duration::from_secs(60);
 /// Targets in one DAO. Ours: three targets with their transits are 78 octets, one 802.15.4 frame.
 pub const DAO_TARGETS: usize = 3;
 /// Latest first DIS after the start: Classic, 5 s.

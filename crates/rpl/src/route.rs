@@ -11,8 +11,7 @@ use alloc::vec::Vec;
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::rpl::Address;
 
-use crate::params;
-use crate::{Order, Sequence};
+use crate::Sequence;
 
 /// A route to one host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +20,6 @@ pub struct Route {
     pub via: Address,
     /// When it ends without news.
     pub expires: Instant,
-    /// When the last news of it came.
-    pub(crate) heard: Instant,
     pub(crate) path_sequence: Sequence,
     /// As on the air, to be passed on.
     pub(crate) path_lifetime: u8,
@@ -188,13 +185,6 @@ impl Routes {
 }
 
 impl Route {
-    /// True when news of the target with this Path Sequence and lifetime is older than the route. RFC 6550 s9.2.2 tells them
-    /// by the sequence; but a target that lost its memory counts from the start, so what comes long after the last news of
-    /// the route is no copy that was late. A No-Path never is from a target that starts.
-    pub(crate) fn is_newer_than(&self, now: Instant, sequence: Sequence, lifetime: u8) -> bool {
-        let may_be_late = now < self.heard + params::LATE_COPY || lifetime == params::NO_PATH;
-        sequence.order(self.path_sequence) == Order::Older && may_be_late
-    }
     /// How long the route holds from `now` on.
     pub fn lifetime(&self, now: Instant) -> Duration {
         if self.expires == Instant::FAR_FUTURE { Duration::MAX } else { self.expires.since(now) }
@@ -213,7 +203,6 @@ mod tests {
         Route {
             via: address(via),
             expires: Instant::from_secs(expires),
-            heard: Instant::ZERO,
             path_sequence: Sequence::START,
             path_lifetime: 30,
             invalidates: false,

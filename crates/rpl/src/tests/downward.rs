@@ -454,21 +454,3 @@ fn a_root_that_restarts_continues_its_version_and_asks_for_daos() {
     assert_eq!(dio, Some((241, 241)));
     assert_eq!(Script::joined().node.advertised(), None, "routers keep nothing");
 }
-
-#[test]
-fn a_target_that_counts_from_the_start_is_believed_when_no_copy_is_that_late() {
-    let mut script = Script::of(Config::root(link_local(0), global(0)));
-    let via = |script: &Script| script.node.routes().next().map(|(_, route)| route.via);
-    script.hear(1, &Message::Dao(dao(3, 250, 30)));
-    script.pass(Duration::from_secs(59));
-    script.hear(2, &Message::Dao(dao(3, 241, 30)));
-    assert_eq!(via(&script), Some(link_local(1)), "it may be a late copy");
-    script.pass(Duration::from_secs(2));
-    script.hear(1, &Message::Dao(dao(3, 241, 0)));
-    let outputs = script.hear(2, &Message::Dao(dao(3, 241, 30)));
-    assert_eq!(via(&script), Some(link_local(2)));
-    assert!(!outputs.iter().any(|output| matches!(output, Output::RouteRemoved { .. })));
-    script.hear(2, &Message::Dao(dao(3, 242, 0)));
-    script.hear(1, &Message::Dao(dao(3, 243, 30)));
-    assert_eq!(via(&script), Some(link_local(1)), "it counts on from there");
-}
