@@ -96,7 +96,8 @@ pub enum Event {
 /// What becomes of the state of a node that is switched off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Memory {
-    /// It is lost, packets included: the node starts as at its first boot.
+    /// It is lost, packets included: the node starts as at its first boot. A root keeps what it needs to continue its
+    /// network ([`RootMemory`](lowmesh_stack::memory::RootMemory)).
     #[default]
     Lost,
     /// It is kept: the node goes on where it was, as after a deep sleep.
