@@ -75,6 +75,22 @@ impl Membership {
         self.update_rank(now, base) || moved
     }
 
+    /// Meets the wish of the parent for DAOs, also one from before it was the parent, and passes it on down. RFC 6550 s9.6
+    /// wants this in non-storing mode; in storing mode too, routes of this node may have ended while those above it had
+    /// none.
+    pub(crate) fn meet_wish(&mut self, now: Instant, downward: &mut Downward, base: &mut Base) {
+        let wanted = self.preferred_parent().is_some_and(|p| self.neighbours.wants_daos(&p));
+        let too_soon = |renewed| now < renewed + params::RENEWAL_INTERVAL;
+        if !wanted || self.renewed.is_some_and(too_soon) {
+            return;
+        }
+        self.renewed = Some(now);
+        self.neighbours.note_answered();
+        self.dtsn = self.dtsn.next();
+        self.hear_inconsistent(now, base);
+        downward.advertise_all(now, self.member(), base);
+    }
+
     /// Takes the rank that the parent gives; true when the DAGRank changed.
     fn update_rank(&mut self, now: Instant, base: &mut Base) -> bool {
         let State::Member(dodag) = &mut self.state else { return false };
