@@ -178,7 +178,7 @@ pub const STAGES: &[Stage] = &[
     Stage {
         name: "liveness",
         proves: "random networks have their routes back within ten minutes of what happens to them",
-        args: &["swarm", "--liveness", "--count", "200"],
+        args: &["swarm", "--liveness", "--count", "100"],
         needs: Needs::Build,
         ..PUSH
     },
