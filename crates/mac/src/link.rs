@@ -6,7 +6,8 @@ use lowmesh_units::{Dbm, Duration, Eui64, Instant};
 
 use crate::params::{
     ETX_ALPHA_FIRST_PERCENT, ETX_ALPHA_PERCENT, ETX_FRESH, ETX_GUESS, ETX_GUESS_RSSI, ETX_NOACK,
-    ETX_SAMPLES_MAX, ETX_UNIT, GONE_AFTER, GONE_SILENCE, NEIGHBOURS_MAX, SILENCE, SILENT_AFTER,
+    ETX_SAMPLES_MAX, ETX_UNIT, GONE_AFTER, GONE_SILENCE, NEIGHBOURS_MAX, OUTAGE_COPIES, SILENCE,
+    SILENT_AFTER,
 };
 
 /// One neighbour.
@@ -27,6 +28,8 @@ pub struct Link {
     /// Frames since then that were not, and when the last of them ended.
     failures: u8,
     failed: Instant,
+    /// Copies of frames to it since the last acknowledgement.
+    failed_copies: u8,
     /// Copies of frames to it since something was last heard from it.
     unanswered: u8,
     /// Whether it was given up and nothing was heard from it since then.
@@ -123,6 +126,13 @@ impl LinkTable {
     ) -> Option<u16> {
         let place = self.0.binary_search_by_key(&peer, |l| l.peer).ok()?;
         let link = &mut self.0[place];
+        if acked && link.has_acknowledged && link.failed_copies >= OUTAGE_COPIES {
+            // The link was away and is back: what failed meanwhile says nothing of it now. It is used before it is known
+            // only where there is no other.
+            (link.etx, link.samples) = (link.etx.min(WORST_GUESS), 0);
+        }
+        link.failed_copies =
+            if acked { 0 } else { link.failed_copies.saturating_add(transmissions) };
         link.has_acknowledged |= acked;
         link.failures = if acked { 0 } else { link.failures.saturating_add(1) };
         link.failed = if acked { link.failed } else { now };
@@ -165,6 +175,7 @@ impl LinkTable {
                     has_acknowledged,
                     failures,
                     failed: now,
+                    failed_copies: 0,
                     unanswered: 0,
                     is_gone: false,
                     is_silent: false,
@@ -187,6 +198,9 @@ impl LinkTable {
         }
     }
 }
+
+/// The estimate of a link whose signal is weak.
+const WORST_GUESS: u16 = (ETX_GUESS.1 * ETX_UNIT as f64) as u16;
 
 /// The ETX that a signal of this level suggests.
 fn first_guess(rssi: Dbm) -> u16 {
@@ -248,6 +262,23 @@ mod tests {
         assert!(links.get(PEER).is_some_and(|l| l.samples < ETX_FRESH));
         links.note_sent(Instant::ZERO, PEER, 1, true);
         assert!(links.get(PEER).is_some_and(|l| l.samples >= ETX_FRESH));
+    }
+
+    #[test]
+    fn an_estimate_begins_anew_after_an_outage_and_not_after_a_frame_or_two() {
+        for (frames, is_outage) in [(2, false), (3, true)] {
+            let mut links = LinkTable::default();
+            links.note_heard(Instant::ZERO, PEER, Dbm(-60.0));
+            for _ in 0..50 {
+                links.note_sent(Instant::ZERO, PEER, 1, true);
+            }
+            for _ in 0..frames {
+                links.note_sent(Instant::ZERO, PEER, 8, false);
+            }
+            links.note_sent(Instant::ZERO, PEER, 1, true);
+            let is_good = links.get(PEER).is_some_and(|link| link.etx <= WORST_GUESS);
+            assert_eq!(is_good, is_outage, "{frames} frames");
+        }
     }
 
     #[test]

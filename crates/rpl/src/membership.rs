@@ -34,6 +34,8 @@ pub(crate) struct Membership {
     pub(crate) first_version: Sequence,
     /// The last place, while there is none.
     former: Option<Former>,
+    /// This node has had no place yet.
+    is_new: bool,
 }
 
 impl Membership {
@@ -52,6 +54,7 @@ impl Membership {
             has_lost_routes: false,
             first_version: Sequence::START,
             former: None,
+            is_new: true,
         }
     }
 
@@ -113,12 +116,14 @@ impl Membership {
 
     /// Asks all neighbours for DIOs, again and again until one comes. Over a poor link the question and the answer to all
     /// are both lost often; so the neighbour with the best link is asked by itself, too: its answer is a unicast (RFC 6550
-    /// s8.3), which the link layer repeats.
+    /// s8.3), which the link layer repeats. Once this node has had a place, that neighbour may be below it and not know yet.
     pub(crate) fn solicit(&self, now: Instant, base: &mut Base) {
         if self.state == State::Seeking {
             base.send(Destination::AllRplNodes, Message::Dis(Dis::default()));
             let linked = self.neighbours.iter().filter(|one| one.etx != Etx::DEAD);
-            if let Some(best) = linked.min_by_key(|one| one.etx) {
+            if let Some(best) = linked.min_by_key(|one| one.etx)
+                && self.is_new
+            {
                 base.send(Destination::Unicast(best.address), Message::Dis(Dis::default()));
             }
             let wait = base.jittered(base.config.dis_period);
@@ -193,6 +198,7 @@ impl Membership {
         self.trickle.configure(dodag.trickle_settings());
         self.state = State::Member(dodag);
         self.former = None;
+        self.is_new = false;
         self.trickle.start(now, &mut base.rng);
         base.outbox.push(Output::Joined { dodag_id, address });
         if base.config.is_root() {
