@@ -398,7 +398,7 @@ fn told_dtsn(outputs: &[Output]) -> Option<u8> {
         Message::Dio(dio) => Some(dio.dtsn),
         _ => None,
     };
-    sent(outputs).into_iter().filter_map(dtsn).last()
+    sent(outputs).into_iter().filter_map(dtsn).next_back()
 }
 
 #[test]
