@@ -10,7 +10,8 @@ use super::encode::{
 };
 use super::nhc::{ChainEnd, OpenUdp, read_chain};
 use super::prefix::{read_multicast, read_prefix_multicast, read_unicast};
-use super::{Contexts, DISPATCH_IPV6};
+use super::routing::decompress_routed;
+use super::{Contexts, DISPATCH_IPV6, DISPATCH_PAGE_1};
 use crate::ipv6::{
     Address, DESTINATION_OFFSET, HEADER_OCTETS, Header, NEXT_HEADER_OFFSET, SOURCE_OFFSET,
     next_header,
@@ -19,7 +20,7 @@ use crate::{DecodeError, Problem, Reader, udp};
 
 /// Decompresses a frame from `link_src` to `link_dst` (`None`: broadcast) and appends the IPv6 packet to `out`.
 ///
-/// `frame` starts with the dispatch, LOWPAN_IPHC or IPv6. For a first fragment, `datagram_size` tells how
+/// `frame` starts with the dispatch: LOWPAN_IPHC, IPv6, or page 1 with 6LoRH. For a first fragment, `datagram_size` tells how
 /// large the whole packet will be; then what is appended is its beginning. On an error `out` is as before.
 pub fn decompress(
     frame: &[u8],
@@ -33,6 +34,8 @@ pub fn decompress(
     let link = Link { source: link_src, destination: link_dst, contexts, is_inner: false };
     let result = if frame.first() == Some(&DISPATCH_IPV6) {
         copy(&frame[1..], datagram_size, out)
+    } else if frame.first() == Some(&DISPATCH_PAGE_1) {
+        decompress_routed(frame, &link, datagram_size, out)
     } else {
         expand(frame, &link, datagram_size, out)
     };
@@ -43,12 +46,12 @@ pub fn decompress(
 }
 
 /// What the frame's own header tells.
-struct Link<'a> {
-    source: Eui64,
-    destination: Option<Eui64>,
-    contexts: &'a Contexts,
+pub(super) struct Link<'a> {
+    pub source: Eui64,
+    pub destination: Option<Eui64>,
+    pub contexts: &'a Contexts,
     /// The packet is in another one.
-    is_inner: bool,
+    pub is_inner: bool,
 }
 
 fn copy(packet: &[u8], size: Option<usize>, out: &mut Vec<u8>) -> Result<(), DecodeError> {
@@ -57,7 +60,8 @@ fn copy(packet: &[u8], size: Option<usize>, out: &mut Vec<u8>) -> Result<(), Dec
     Ok(())
 }
 
-fn expand(
+/// Reads LOWPAN_IPHC and what is behind it, and appends the packet.
+pub(super) fn expand(
     frame: &[u8],
     link: &Link<'_>,
     datagram_size: Option<usize>,
@@ -98,6 +102,13 @@ fn expand(
         ChainEnd::Udp(open) => close_udp(&reader, open, start, size, out),
         ChainEnd::Carried | ChainEnd::Packet => Ok(()),
     }
+}
+
+/// The IPv6 header of the LOWPAN_IPHC at the cursor, without its length.
+pub(super) fn peek_header(mut reader: Reader<'_>, link: &Link<'_>) -> Result<Header, DecodeError> {
+    let mut header = Vec::with_capacity(HEADER_OCTETS);
+    read_iphc(&mut reader, link, &mut header)?;
+    Header::parse(&header)
 }
 
 /// Fills in the length of a UDP header and, where it was elided, the checksum.

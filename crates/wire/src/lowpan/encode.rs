@@ -12,6 +12,7 @@ use lowmesh_units::Eui64;
 use super::Contexts;
 use super::nhc::Compressible;
 use super::prefix::Shortened;
+use super::routing::compress_routed;
 use crate::DecodeError;
 use crate::ipv6::{HEADER_OCTETS, Header};
 
@@ -27,6 +28,8 @@ pub(super) const DESTINATION_STATEFUL: u8 = 0b0000_0100;
 /// How many headers [`compress`] touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
+    /// Those of RPL with 6LoRH (RFC 8138) if that can say them, and all behind them as in `Chain`.
+    Routed,
     /// The IPv6 header and all headers behind it that LOWPAN_NHC knows.
     Chain,
     /// Only the IPv6 header: for packets whose compressed chain does not fit into a first fragment.
@@ -53,20 +56,25 @@ pub fn compress(
     };
     let size = datagram_size.unwrap_or(packet.len());
     let whole = Whole { packet, size, header, is_inner: false };
+    if extent == Extent::Routed
+        && let Some(covered) = compress_routed(&whole, (link_src, link_dst), contexts, out)
+    {
+        return Ok(covered);
+    }
     compress_whole(&whole, (link_src, link_dst), contexts, extent, out)
 }
 
 /// A packet in a frame, or in another packet.
-struct Whole<'a> {
+pub(super) struct Whole<'a> {
     /// The packet or its beginning.
-    packet: &'a [u8],
+    pub packet: &'a [u8],
     /// How large the whole is.
-    size: usize,
-    header: Header,
-    is_inner: bool,
+    pub size: usize,
+    pub header: Header,
+    pub is_inner: bool,
 }
 
-fn compress_whole(
+pub(super) fn compress_whole(
     whole: &Whole<'_>,
     (link_src, link_dst): (Eui64, Option<Eui64>),
     contexts: &Contexts,
@@ -77,7 +85,9 @@ fn compress_whole(
     // One packet in another is enough for tunnels; the decompressor takes no more either.
     let allowed = |next: &Compressible<'_>| !is_inner || !matches!(next, Compressible::Packet(_));
     let first = match extent {
-        Extent::Chain => Compressible::find(packet, size, header.next_header, HEADER_OCTETS),
+        Extent::Routed | Extent::Chain => {
+            Compressible::find(packet, size, header.next_header, HEADER_OCTETS)
+        }
         Extent::Ipv6Only => None,
     };
     let mut next = first.filter(allowed);
