@@ -44,6 +44,15 @@ impl Node {
         }
     }
 
+    /// Tells 6LoWPAN what the root decides, if that is another thing than before.
+    pub(crate) fn tell_lowpan_of_network(&mut self, now: Instant) {
+        let network = self.routing.network();
+        if self.lowpan.network() != network {
+            let input = lowmesh_lowpan::Input::Network(network);
+            debug_assert_accepted(self.lowpan.handle(now, input));
+        }
+    }
+
     /// What a frame of 6LoWPAN is for, by the packet in it.
     fn kind_of(&self, handle: Handle) -> FrameKind {
         if self.advertisement == Some(handle) {

@@ -59,6 +59,7 @@ impl Node {
         };
         self.note_rssi(now, source);
         let destination = (!broadcast).then(|| self.ipv6.addresses().node());
+        self.tell_lowpan_of_network(now);
         let input = lowmesh_lowpan::Input::Frame { payload, source, destination, handle };
         debug_assert_accepted(self.lowpan.handle(now, input));
     }

@@ -9,10 +9,10 @@ use alloc::vec::Vec;
 
 use lowmesh_units::Eui64;
 
-use super::Contexts;
 use super::nhc::Compressible;
 use super::prefix::Shortened;
 use super::routing::compress_routed;
+use super::{Contexts, DISPATCH_PAGE_1};
 use crate::DecodeError;
 use crate::ipv6::{HEADER_OCTETS, Header};
 
@@ -34,6 +34,13 @@ pub enum Extent {
     Chain,
     /// Only the IPv6 header: for packets whose compressed chain does not fit into a first fragment.
     Ipv6Only,
+}
+
+impl Extent {
+    /// The form of a packet whose compressed headers are `frame`, in which a forwarder passes it on (RFC 9035 s4).
+    pub fn of(frame: &[u8]) -> Self {
+        if frame.first() == Some(&DISPATCH_PAGE_1) { Self::Routed } else { Self::Chain }
+    }
 }
 
 /// Compresses the headers of `packet` for a frame from `link_src` to `link_dst` (`None`: broadcast) into `out`.
