@@ -30,7 +30,8 @@ const RANK_ERROR: u8 = 0b1000;
 const FORWARDING_ERROR: u8 = 0b100;
 /// I: the RPLInstanceID is 0 and left away.
 const INSTANCE_ELIDED: u8 = 0b10;
-/// K: SenderRank has one octet.
+/// K: SenderRank has one octet, and its low octet is 0 and left away (RFC 8138 s6.2). OpenWSN reads it so too.
+/// A SenderRank that counts hops hardly ever has that form.
 const SHORT_RANK: u8 = 0b1;
 
 /// Appends the dispatch and the headers of an outline, whose packet or tunnel has this `source`; `None`, and nothing
@@ -66,15 +67,15 @@ fn emit_option(option: HopByHopOption, out: &mut Vec<u8>) {
         | flag(option.rank_error, RANK_ERROR)
         | flag(option.forwarding_error, FORWARDING_ERROR)
         | flag(option.instance == 0, INSTANCE_ELIDED)
-        | flag(high == 0, SHORT_RANK);
+        | flag(low == 0, SHORT_RANK);
     out.extend_from_slice(&[CRITICAL | flags, RPI]);
     if option.instance != 0 {
         out.push(option.instance);
     }
-    if high != 0 {
-        out.push(high);
+    out.push(high);
+    if low != 0 {
+        out.push(low);
     }
-    out.push(low);
 }
 
 fn emit_tunnel(tunnel: &Tunnel, context: Option<&RoutingContext>, out: &mut Vec<u8>) {
@@ -166,7 +167,7 @@ pub(super) fn read<'a>(reader: &mut Reader<'a>) -> Result<Chain<'a>, DecodeError
 fn read_option(reader: &mut Reader<'_>, flags: u8) -> Result<HopByHopOption, DecodeError> {
     let instance = if flags & INSTANCE_ELIDED != 0 { 0 } else { reader.u8("RPLInstanceID")? };
     let sender_rank = if flags & SHORT_RANK != 0 {
-        reader.u8("SenderRank")?.into()
+        u16::from(reader.u8("SenderRank")?) << 8
     } else {
         reader.u16_be("SenderRank")?
     };
