@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use lowmesh_ipv6::Event;
 use lowmesh_ipv6::event::Route;
-use lowmesh_lowpan::Adaptation;
+use lowmesh_lowpan::{Adaptation, Network};
 use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine as _, debug_assert_accepted};
 use lowmesh_units::{Eui64, Instant};
 
@@ -44,15 +44,6 @@ impl Node {
         }
     }
 
-    /// Tells 6LoWPAN what the root decides, if that is another thing than before.
-    pub(crate) fn tell_lowpan_of_network(&mut self, now: Instant) {
-        let network = self.routing.network();
-        if self.lowpan.network() != network {
-            let input = lowmesh_lowpan::Input::Network(network);
-            debug_assert_accepted(self.lowpan.handle(now, input));
-        }
-    }
-
     /// What a frame of 6LoWPAN is for, by the packet in it.
     fn kind_of(&self, handle: Handle) -> FrameKind {
         if self.advertisement == Some(handle) {
@@ -62,6 +53,13 @@ impl Node {
         } else {
             FrameKind::Data
         }
+    }
+}
+
+/// Tells 6LoWPAN what the root decides, if that is another thing than before.
+pub(crate) fn follow(lowpan: &mut Adaptation, now: Instant, network: Network) {
+    if lowpan.network() != network {
+        debug_assert_accepted(lowpan.handle(now, lowmesh_lowpan::Input::Network(network)));
     }
 }
 

@@ -125,6 +125,24 @@ fn every_size_arrives_although_an_entry_is_consumed_at_each_hop() {
 }
 
 #[test]
+fn what_fits_into_a_frame_needs_no_fragments_in_mode_e2e_and_may_be_larger_than_without_6lorh() {
+    let sent = |octets: usize, is_routed: bool| {
+        let mut line = Line::new(NODES, config(FragmentMode::EndToEnd), 11);
+        (0..NODES).for_each(|node| tell(&mut line, node, is_routed));
+        line.send(routed(octets, 3), 1);
+        line.run_to_rest();
+        assert!(line.delivered.is_empty() || line.sent.len() == NODES - 1);
+        if is_routed && !line.delivered.is_empty() {
+            assert_eq!(line.delivered, [unrouted(octets, 3)]);
+        }
+        !line.delivered.is_empty()
+    };
+    let most = |is_routed| (0..120).take_while(|octets| sent(*octets, is_routed)).count();
+    let (with, without) = (most(true), most(false));
+    assert!(with >= without + 5, "{with} and {without} octets");
+}
+
+#[test]
 fn fragments_that_pass_through_are_not_put_together_on_the_way() {
     let mut line = Line::new(NODES, config(FragmentMode::Forwarded), 5);
     (0..NODES).for_each(|node| tell(&mut line, node, true));

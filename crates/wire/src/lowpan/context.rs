@@ -1,7 +1,15 @@
 //! Contexts: what both ends know. Prefixes that both ends of a link know by a number of four bits (RFC 6282 s3.1.2).
 
-use super::RoutingContext;
 use crate::ipv6::Address;
+
+/// What a node of a RPL network knows without reading it from a packet (RFC 8138 s4.3.2, RFC 9008 s4.1.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoutingContext {
+    /// The root's address, against which the ends of tunnels are compressed.
+    pub root: Address,
+    /// The RPL option has the type 0x23.
+    pub skippable: bool,
+}
 
 /// Up to sixteen prefixes of 64 bits, and what 6LoRH takes as known.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

@@ -4,46 +4,18 @@ use alloc::vec::Vec;
 
 use lowmesh_units::Eui64;
 
+use super::Contexts;
 use super::encode::{
     CONTEXT_OCTET, DESTINATION_STATEFUL, IPHC_ID, MULTICAST, NEXT_HEADER_COMPRESSED,
     SOURCE_STATEFUL, link_of,
 };
 use super::nhc::{ChainEnd, OpenUdp, read_chain};
 use super::prefix::{read_multicast, read_prefix_multicast, read_unicast};
-use super::routing::decompress_routed;
-use super::{Contexts, DISPATCH_IPV6, DISPATCH_PAGE_1};
 use crate::ipv6::{
     Address, DESTINATION_OFFSET, HEADER_OCTETS, Header, NEXT_HEADER_OFFSET, SOURCE_OFFSET,
     next_header,
 };
 use crate::{DecodeError, Problem, Reader, udp};
-
-/// Decompresses a frame from `link_src` to `link_dst` (`None`: broadcast) and appends the IPv6 packet to `out`.
-///
-/// `frame` starts with the dispatch: LOWPAN_IPHC, IPv6, or page 1 with 6LoRH. For a first fragment, `datagram_size` tells how
-/// large the whole packet will be; then what is appended is its beginning. On an error `out` is as before.
-pub fn decompress(
-    frame: &[u8],
-    link_src: Eui64,
-    link_dst: Option<Eui64>,
-    contexts: &Contexts,
-    datagram_size: Option<usize>,
-    out: &mut Vec<u8>,
-) -> Result<(), DecodeError> {
-    let start = out.len();
-    let link = Link { source: link_src, destination: link_dst, contexts, is_inner: false };
-    let result = if frame.first() == Some(&DISPATCH_IPV6) {
-        copy(&frame[1..], datagram_size, out)
-    } else if frame.first() == Some(&DISPATCH_PAGE_1) {
-        decompress_routed(frame, &link, datagram_size, out)
-    } else {
-        expand(frame, &link, datagram_size, out)
-    };
-    if result.is_err() {
-        out.truncate(start);
-    }
-    result
-}
 
 /// What the frame's own header tells.
 pub(super) struct Link<'a> {
@@ -52,12 +24,6 @@ pub(super) struct Link<'a> {
     pub contexts: &'a Contexts,
     /// The packet is in another one.
     pub is_inner: bool,
-}
-
-fn copy(packet: &[u8], size: Option<usize>, out: &mut Vec<u8>) -> Result<(), DecodeError> {
-    Header::parse_beginning(packet, size.unwrap_or(packet.len()))?;
-    out.extend_from_slice(packet);
-    Ok(())
 }
 
 /// Reads LOWPAN_IPHC and what is behind it, and appends the packet.

@@ -11,7 +11,6 @@ use lowmesh_units::Eui64;
 
 use super::nhc::Compressible;
 use super::prefix::Shortened;
-use super::routing::compress_routed;
 use super::{Contexts, DISPATCH_PAGE_1};
 use crate::DecodeError;
 use crate::ipv6::{HEADER_OCTETS, Header};
@@ -41,34 +40,6 @@ impl Extent {
     pub fn of(frame: &[u8]) -> Self {
         if frame.first() == Some(&DISPATCH_PAGE_1) { Self::Routed } else { Self::Chain }
     }
-}
-
-/// Compresses the headers of `packet` for a frame from `link_src` to `link_dst` (`None`: broadcast) into `out`.
-///
-/// A forwarder has only the beginning of a packet, what a first fragment brought; then `datagram_size` tells
-/// how large the whole is. Returns the octets of `packet` that the compressed headers stand for, a multiple of
-/// eight; what is behind them goes on the air as it is.
-pub fn compress(
-    packet: &[u8],
-    link_src: Eui64,
-    link_dst: Option<Eui64>,
-    contexts: &Contexts,
-    extent: Extent,
-    datagram_size: Option<usize>,
-    out: &mut Vec<u8>,
-) -> Result<usize, DecodeError> {
-    let header = match datagram_size {
-        None => Header::parse_packet(packet)?,
-        Some(size) => Header::parse_beginning(packet, size)?,
-    };
-    let size = datagram_size.unwrap_or(packet.len());
-    let whole = Whole { packet, size, header, is_inner: false };
-    if extent == Extent::Routed
-        && let Some(covered) = compress_routed(&whole, (link_src, link_dst), contexts, out)
-    {
-        return Ok(covered);
-    }
-    compress_whole(&whole, (link_src, link_dst), contexts, extent, out)
 }
 
 /// A packet in a frame, or in another packet.

@@ -13,6 +13,7 @@ mod decode;
 mod encode;
 pub mod fragment;
 mod nhc;
+mod packet;
 mod prefix;
 pub mod rfrag;
 mod routing;
@@ -20,10 +21,10 @@ mod routing;
 #[cfg(test)]
 mod tests;
 
-pub use context::Contexts;
-pub use decode::decompress;
-pub use encode::{Extent, compress};
-pub use routing::{RoutingContext, without_visited};
+pub use context::{Contexts, RoutingContext};
+pub use encode::Extent;
+pub use packet::{compress, decompress};
+pub use routing::without_visited;
 
 /// First octet of an uncompressed IPv6 packet (RFC 4944 s5.1).
 pub const DISPATCH_IPV6: u8 = 0x41;

@@ -7,16 +7,13 @@
 
 use alloc::vec::Vec;
 
-use super::RoutingContext;
 use super::outline::{Outline, Tunnel};
-use super::path::{self, Entries, SIZE_MASK, TYPE_MAX};
+use super::path::{self, CRITICAL, Entries, SIZE_MASK, TYPE_MAX};
 use crate::ipv6::Address;
-use crate::lowpan::DISPATCH_PAGE_1;
+use crate::lowpan::{DISPATCH_PAGE_1, RoutingContext};
 use crate::rpl::HopByHopOption;
 use crate::{DecodeError, Problem, Reader};
 
-/// A header that a node must know (RFC 8138 s4.2).
-pub(super) const CRITICAL: u8 = 0b1000_0000;
 /// A header that a node skips if it does not know it (RFC 8138 s4.1).
 const ELECTIVE: u8 = 0b1010_0000;
 const FORM_MASK: u8 = 0b1110_0000;

@@ -23,22 +23,13 @@ mod visited;
 use alloc::vec::Vec;
 
 use self::outline::Outline;
-use super::Contexts;
+use super::context::Contexts;
 use super::decode::{Link, expand, peek_header};
 use super::encode::{Whole, compress_whole};
-use crate::ipv6::{Address, Header};
+use crate::ipv6::Header;
 use crate::{DecodeError, Problem, Reader};
 
 pub use visited::without_visited;
-
-/// What a node of a RPL network knows without reading it from a packet (RFC 8138 s4.3.2, RFC 9008 s4.1.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RoutingContext {
-    /// The root's address, against which the ends of tunnels are compressed.
-    pub root: Address,
-    /// The RPL option has the type 0x23.
-    pub skippable: bool,
-}
 
 /// Writes `whole` with 6LoRH and returns the octets of the packet that the headers stand for; `None`, and nothing
 /// written, when the packet has no header for it or would not come back as it is.

@@ -4,11 +4,11 @@ use alloc::vec::Vec;
 
 use lowmesh_units::Eui64;
 
-use super::RoutingContext;
 use crate::ipv6::{
     Address, DESTINATION_OFFSET, Extension, ExtensionKind, HEADER_OCTETS, Header,
     NEXT_HEADER_OFFSET, PAYLOAD_LENGTH_OFFSET, next_header,
 };
+use crate::lowpan::RoutingContext;
 use crate::lowpan::encode::Whole;
 use crate::rpl::{HopByHopOption, SourceRoute};
 

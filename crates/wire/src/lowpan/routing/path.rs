@@ -9,10 +9,11 @@
 
 use alloc::vec::Vec;
 
-use super::headers::CRITICAL;
 use crate::ipv6::Address;
 use crate::{DecodeError, Problem, Reader};
 
+/// A header that a node must know (RFC 8138 s4.2).
+pub(super) const CRITICAL: u8 = 0b1000_0000;
 /// Types 0 to 4 of an SRH-6LoRH have entries of 1, 2, 4, 8 and 16 octets (RFC 8138 s5.1).
 pub(super) const TYPE_MAX: u8 = 4;
 const TYPES: usize = TYPE_MAX as usize + 1;

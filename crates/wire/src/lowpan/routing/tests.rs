@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use super::path::{self, Entries};
 use super::*;
-use crate::ipv6::next_header;
-use crate::lowpan::{Dispatch, Extent, compress, decompress};
+use crate::ipv6::{Address, next_header};
+use crate::lowpan::{Dispatch, Extent, RoutingContext, compress, decompress};
 use crate::rpl::{Advance, HopByHopOption, SourceRoute};
 use crate::udp;
 
