@@ -370,6 +370,7 @@ fn rpl(scenario: &Scenario) -> lowmesh_rpl::Config {
             scenario::Probe::Dio => lowmesh_rpl::Probe::Dio,
         },
         rpi_0x23: rpl.rpi_0x23,
+        sixlorh: rpl.sixlorh,
         probe_period: (!rpl.probe_period.is_zero()).then_some(rpl.probe_period),
         ..router
     }

@@ -6,6 +6,7 @@
 //! | `Frame` | by its dispatch: `decompress`, `relay` (RFC 8930), `reassemble` or `recover::node` |
 //! | `FrameDone` | `frames`, then the part that sent the frame |
 //! | `RouteReply` | the part that asked |
+//! | `Network` | what all parts compress with |
 //! | `Deadline` | `reassemble`, `relay`, `recover::node` |
 
 mod relay;
@@ -18,17 +19,17 @@ use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine, Outbox, Rejec
 use lowmesh_reassembly::Name as _;
 use lowmesh_units::{Eui64, Instant, Rng};
 use lowmesh_wire::lowpan::fragment::{FragmentHeader, NEXT_OCTETS, OFFSET_UNIT};
-use lowmesh_wire::lowpan::{Contexts, Dispatch, decompress};
+use lowmesh_wire::lowpan::{Contexts, Dispatch, Extent, decompress};
 
 use self::relay::{Lent, Relay, take_tag};
 use self::sender::{Oversized, Sender};
 use crate::buffer_overhead::BufferOverhead;
-use crate::compress::{Form, form};
-use crate::event::{Counters, Input, Output, Route};
+use crate::compress::{Form, Link, form, settled};
+use crate::event::{Counters, Input, Network, Output, Route};
 use crate::frames::{End, Frames, Part};
 use crate::memory::PacketBuffer;
 use crate::params::{Config, FragmentMode, MTU};
-use crate::reassemble::{Fragment, Outcome, Reassembly};
+use crate::reassemble::{Fragment, Outcome, Piece, Reassembly};
 use crate::recover;
 use crate::recover::node::{self, Node, QueueState};
 
@@ -52,6 +53,10 @@ pub struct Adaptation {
     recovery: Node,
     /// Which parts asked for routes, oldest first.
     route_clients: VecDeque<RouteClient>,
+    /// Packets that start here have the form of 6LoRH.
+    is_routed: bool,
+    /// The newest packet that was put out, and its form: a forwarder keeps it.
+    newest: (Handle, Extent),
     frames: Frames,
     fragments_received: u64,
     outbox: Outbox<Output>,
@@ -73,12 +78,18 @@ impl Adaptation {
             sender: Sender::new(config),
             reassembly: Reassembly::new(&config),
             route_clients: VecDeque::new(),
+            is_routed: false,
+            newest: (Handle::NONE, Extent::Chain),
             frames: Frames::default(),
             fragments_received: 0,
             outbox: Outbox::new(),
         }
     }
 
+    /// What the root of the RPL network decided last.
+    pub fn network(&self) -> Network {
+        Network { routing: self.contexts.routing().copied(), is_routed: self.is_routed }
+    }
     /// Octets of packet data that wait now; their sum is at most [`Config::packet_buffer_octets`].
     pub fn packet_buffer(&self) -> PacketBuffer {
         let buffer_overhead = self.buffer_overhead();
@@ -132,6 +143,29 @@ impl Adaptation {
         self.recovery.counters()
     }
 
+    /// Takes over what the root of the RPL network decides.
+    fn on_network(&mut self, network: Network) {
+        let Network { routing, is_routed } = network;
+        self.is_routed = is_routed;
+        if self.contexts.routing() != routing.as_ref() {
+            self.contexts = core::mem::take(&mut self.contexts).with_routing(routing);
+            self.relay.set_contexts(self.contexts.clone());
+            self.recovery.set_contexts(&self.contexts);
+        }
+    }
+
+    /// RFC 9035 s4: the source of a packet obeys the root, a forwarder keeps the form in which the packet came.
+    fn extent_of(&self, handle: Handle) -> Extent {
+        let (newest, extent) = self.newest;
+        if newest == handle && handle != Handle::NONE {
+            extent
+        } else if self.is_routed {
+            Extent::Routed
+        } else {
+            Extent::Chain
+        }
+    }
+
     fn on_packet(
         &mut self,
         now: Instant,
@@ -149,8 +183,10 @@ impl Adaptation {
         }
         let payload = self.config.frame_payload;
         let mode = self.config.mode;
-        let form = form(&bytes, self.address, destination, &self.contexts, mode, payload)
-            .map_err(|_| MALFORMED)?;
+        let extent = self.extent_of(handle);
+        let bytes = settled(bytes, extent);
+        let link = Link { source: self.address, destination, contexts: &self.contexts };
+        let form = form(&bytes, link, extent, mode, payload).map_err(|_| MALFORMED)?;
         match form {
             Form::Whole(payload) if payload.len() > self.room() => {
                 self.drop_packet(handle, DropReason::BufferFull);
@@ -258,7 +294,7 @@ impl Adaptation {
         let &Fragment { frame, source, destination, handle } = fragment;
         let dispatch = frame.first().map_or(Dispatch::NotLowpan, |octet| Dispatch::of(*octet));
         match dispatch {
-            Dispatch::Ipv6 | Dispatch::Iphc => {
+            Dispatch::Ipv6 | Dispatch::Iphc | Dispatch::Routed => {
                 self.outbox.push(Output::Accepted { handle });
                 self.on_packet_frame(frame, source, destination, handle);
             }
@@ -354,7 +390,8 @@ impl Adaptation {
         }
         match outcome {
             Outcome::Waiting => {}
-            Outcome::Complete { bytes, handle } => {
+            Outcome::Complete { bytes, handle, extent } => {
+                self.newest = (handle, extent);
                 self.outbox.push(Output::Packet { bytes, source, broadcast, handle });
             }
             Outcome::Dropped { handle, reason } => self.drop_packet(handle, reason),
@@ -406,9 +443,10 @@ impl Adaptation {
                         is_advice,
                     });
                 }
-                relay::Output::Stays { name, data, handle } => {
+                relay::Output::Stays { name, data, extent, handle } => {
                     let room = self.room();
-                    let outcome = self.reassembly.place(now, name, 0, &data, handle, room);
+                    let piece = Piece { offset: 0, data: &data, extent };
+                    let outcome = self.reassembly.place(now, name, piece, handle, room);
                     self.on_outcome(name.source(), name.is_broadcast(), outcome);
                 }
                 relay::Output::Dropped { handle, reason } => self.drop_packet(handle, reason),
@@ -464,7 +502,10 @@ impl Adaptation {
         let broadcast = destination.is_none();
         let mut bytes = Vec::with_capacity(compressed.len() + 64);
         match decompress(compressed, source, destination, &self.contexts, None, &mut bytes) {
-            Ok(()) => self.outbox.push(Output::Packet { bytes, source, broadcast, handle }),
+            Ok(()) => {
+                self.newest = (handle, Extent::of(compressed));
+                self.outbox.push(Output::Packet { bytes, source, broadcast, handle });
+            }
             Err(_) => self.drop_packet(handle, DropReason::Malformed),
         }
     }
@@ -490,6 +531,7 @@ impl Machine for Adaptation {
             Input::RouteReply { beginning, route } => {
                 return self.on_route_reply(now, beginning, route);
             }
+            Input::Network(network) => self.on_network(network),
             Input::Deadline => self.on_deadline(now),
         }
         Ok(())

@@ -7,7 +7,7 @@ use lowmesh_wire::DecodeError;
 use lowmesh_wire::ipv6::Header;
 use lowmesh_wire::lowpan::fragment::FIRST_OCTETS;
 use lowmesh_wire::lowpan::rfrag::RFRAG_OCTETS;
-use lowmesh_wire::lowpan::{Contexts, Extent, compress};
+use lowmesh_wire::lowpan::{Contexts, Extent, compress, without_visited};
 
 use crate::params::FragmentMode;
 
@@ -27,18 +27,47 @@ pub(crate) enum Form {
     TooLarge,
 }
 
-/// Compresses `packet` for a frame from `source` to `destination` that has room for `frame_payload` octets.
+/// A link over which packets go.
+#[derive(Clone, Copy)]
+pub(crate) struct Link<'a> {
+    pub source: Eui64,
+    /// `None`: a broadcast.
+    pub destination: Option<Eui64>,
+    pub contexts: &'a Contexts,
+}
+
+impl Link<'_> {
+    /// Appends the compressed headers of a packet, or of the beginning of one of `size` octets, and returns the octets
+    /// that they stand for.
+    pub fn compress(
+        &self,
+        packet: &[u8],
+        extent: Extent,
+        size: Option<usize>,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, DecodeError> {
+        let &Self { source, destination, contexts } = self;
+        compress(packet, source, destination, contexts, extent, size, out)
+    }
+}
+
+/// The packet as the other end of a link will have it: in the form of 6LoRH without the entries of its source route that
+/// are consumed. A size or an offset of fragments refers to this one.
+pub(crate) fn settled(packet: Vec<u8>, extent: Extent) -> Vec<u8> {
+    let shorter = if extent == Extent::Routed { without_visited(&packet) } else { None };
+    shorter.unwrap_or(packet)
+}
+
+/// Compresses `packet` for a frame over `link` that has room for `frame_payload` octets.
 pub(crate) fn form(
     packet: &[u8],
-    source: Eui64,
-    destination: Option<Eui64>,
-    contexts: &Contexts,
+    link: Link<'_>,
+    extent: Extent,
     mode: FragmentMode,
     frame_payload: usize,
 ) -> Result<Form, DecodeError> {
     let mut headers = Vec::with_capacity(packet.len());
-    let covered =
-        compress(packet, source, destination, contexts, Extent::Chain, None, &mut headers)?;
+    let covered = link.compress(packet, extent, None, &mut headers)?;
     let octets = headers.len() + packet.len() - covered;
     let grows = covered < packet.len() && may_outgrow_a_frame(packet, octets, mode, frame_payload);
     if octets <= frame_payload && !grows {
@@ -51,7 +80,7 @@ pub(crate) fn form(
     if headers.len() + FIRST_OCTETS <= frame_payload {
         return Ok(Form::Fragments { headers, covered });
     }
-    let headers = first_headers(packet, source, destination, contexts, None, frame_payload)?;
+    let headers = first_headers(packet, link, extent, None, frame_payload)?;
     Ok(headers.map_or(Form::TooLarge, |(headers, covered)| Form::Fragments { headers, covered }))
 }
 
@@ -82,25 +111,16 @@ fn may_outgrow_a_frame(
 /// no frame can hold them.
 pub(crate) fn first_headers(
     beginning: &[u8],
-    source: Eui64,
-    destination: Option<Eui64>,
-    contexts: &Contexts,
+    link: Link<'_>,
+    extent: Extent,
     datagram_size: Option<usize>,
     frame_payload: usize,
 ) -> Result<Option<(Vec<u8>, usize)>, DecodeError> {
     let mut headers = Vec::with_capacity(frame_payload);
-    for extent in [Extent::Chain, Extent::Ipv6Only] {
+    for extent in [extent, Extent::Ipv6Only] {
         // RFC 6282 s2: a header that does not fit into the first fragment is not compressed.
         headers.clear();
-        let covered = compress(
-            beginning,
-            source,
-            destination,
-            contexts,
-            extent,
-            datagram_size,
-            &mut headers,
-        )?;
+        let covered = link.compress(beginning, extent, datagram_size, &mut headers)?;
         if headers.len() + FIRST_OCTETS <= frame_payload {
             return Ok(Some((headers, covered)));
         }

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use lowmesh_machine::{DropReason, Dropped, Handle};
 use lowmesh_units::Eui64;
+use lowmesh_wire::lowpan::RoutingContext;
 
 use crate::recover::Step;
 
@@ -16,7 +17,7 @@ pub enum Input<'a> {
         bytes: Vec<u8>,
         /// The next hop; `None` for a broadcast.
         destination: Option<Eui64>,
-        /// Names the packet.
+        /// Names the packet. One that is forwarded has the name of the newest [`Output::Packet`], and its form.
         handle: Handle,
     },
     /// The MAC received a data frame.
@@ -44,8 +45,20 @@ pub enum Input<'a> {
         /// Where it goes.
         route: Route,
     },
+    /// The root of the RPL network decides, from now on.
+    Network(Network),
     /// The time of [`next_deadline`](lowmesh_machine::Machine::next_deadline) has come.
     Deadline,
+}
+
+/// What the root of the RPL network decides about compression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Network {
+    /// What packets with 6LoRH take as known; `None` outside of a network.
+    pub routing: Option<RoutingContext>,
+    /// Packets that start here have 6LoRH (RFC 8138): the flag T of the DODAG Configuration (RFC 9035 s4). A node
+    /// understands packets with and without it, and forwards them as they came.
+    pub is_routed: bool,
 }
 
 /// Where a packet goes whose beginning has come.

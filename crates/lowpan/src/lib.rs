@@ -30,5 +30,5 @@ pub mod recover;
 mod transit;
 
 pub use adapt::Adaptation;
-pub use event::{Counters, Input, Output, Route};
+pub use event::{Counters, Input, Network, Output, Route};
 pub use params::{Arq, Config, FragmentMode, Recovery, StackProfile};

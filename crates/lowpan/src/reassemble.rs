@@ -16,7 +16,7 @@ use lowmesh_machine::{DropReason, Handle};
 use lowmesh_reassembly::{self as reassembly, Datagram, Fit, PartialDatagram, Table};
 use lowmesh_units::{Eui64, Instant};
 use lowmesh_wire::lowpan::fragment::{FragmentHeader, OFFSET_UNIT};
-use lowmesh_wire::lowpan::{Contexts, decompress};
+use lowmesh_wire::lowpan::{Contexts, Extent, decompress};
 
 use crate::params::Config;
 
@@ -63,6 +63,8 @@ impl reassembly::Name for Name {
 pub(crate) struct Buffer {
     handle: Handle,
     partial: PartialDatagram,
+    /// The form of its headers, which the first fragment tells.
+    extent: Extent,
 }
 
 impl Datagram for Buffer {
@@ -77,7 +79,7 @@ pub(crate) enum Outcome {
     /// Kept, or not needed.
     Waiting,
     /// It was the last that was missing.
-    Complete { bytes: Vec<u8>, handle: Handle },
+    Complete { bytes: Vec<u8>, handle: Handle, extent: Extent },
     /// A datagram ended here.
     Dropped { handle: Handle, reason: DropReason },
 }
@@ -88,6 +90,15 @@ pub(crate) struct Fragment<'a> {
     pub source: Eui64,
     pub destination: Option<Eui64>,
     pub handle: Handle,
+}
+
+/// The octets of a fragment after decompression.
+#[derive(Clone, Copy)]
+pub(crate) struct Piece<'a> {
+    pub offset: usize,
+    pub data: &'a [u8],
+    /// How they were compressed; counts at offset 0.
+    pub extent: Extent,
 }
 
 /// All datagrams in reassembly.
@@ -179,7 +190,11 @@ impl Reassembly {
         let mut scratch = core::mem::take(&mut self.scratch);
         let data = data_of(header, fragment, contexts, &mut scratch);
         let outcome = match (data, self.table.position(&name)) {
-            (Some(data), _) => self.place(now, name, offset, data, handle, room),
+            (Some(data), _) => {
+                let extent = Extent::of(&frame[header.octets()..]);
+                let piece = Piece { offset, data, extent };
+                self.place(now, name, piece, handle, room)
+            }
             (None, Some(at)) => {
                 let handle = self.table.end(at, now).datagram.handle;
                 Outcome::Dropped { handle, reason: DropReason::Malformed }
@@ -199,8 +214,7 @@ impl Reassembly {
         &mut self,
         now: Instant,
         name: Name,
-        offset: usize,
-        data: &[u8],
+        Piece { offset, data, extent }: Piece<'_>,
         handle: Handle,
         room: usize,
     ) -> Outcome {
@@ -231,12 +245,15 @@ impl Reassembly {
             }
         };
         let is_whole = self.table.update(at, |entry| {
+            if offset == 0 {
+                entry.datagram.extent = extent;
+            }
             entry.datagram.partial.insert(offset, data, ());
             entry.datagram.partial.is_whole()
         });
         if is_whole {
-            let Buffer { partial, handle } = self.table.end(at, now).datagram;
-            return Outcome::Complete { bytes: partial.into_bytes(), handle };
+            let Buffer { partial, handle, extent } = self.table.end(at, now).datagram;
+            return Outcome::Complete { bytes: partial.into_bytes(), handle, extent };
         }
         self.table.on_news(at, now);
         outcome
@@ -245,7 +262,7 @@ impl Reassembly {
     fn open(&mut self, now: Instant, name: Name, handle: Handle) -> usize {
         self.opened += 1;
         let partial = PartialDatagram::new(name.datagram_size.into());
-        self.table.insert(now, name, Buffer { handle, partial })
+        self.table.insert(now, name, Buffer { handle, partial, extent: Extent::Chain })
     }
 }
 

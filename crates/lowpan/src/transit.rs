@@ -8,12 +8,12 @@ use alloc::vec::Vec;
 use lowmesh_machine::DropReason;
 use lowmesh_units::Eui64;
 use lowmesh_wire::DecodeError;
-use lowmesh_wire::lowpan::Contexts;
 use lowmesh_wire::lowpan::fragment::{
     DATAGRAM_SIZE_MAX, FIRST_OCTETS, FragmentHeader, NEXT_OCTETS, OFFSET_UNIT,
 };
+use lowmesh_wire::lowpan::{Contexts, Extent};
 
-use crate::compress::first_headers;
+use crate::compress::{Link, first_headers};
 
 /// Units of eight octets in the largest datagram, and the words of 64 bits that mark them.
 const UNITS_MAX: usize = DATAGRAM_SIZE_MAX.div_ceil(OFFSET_UNIT);
@@ -22,8 +22,10 @@ const WORDS: usize = UNITS_MAX.div_ceil(64);
 /// A datagram on its way through.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TransitDatagram {
-    /// Octets of the whole datagram before compression.
+    /// Octets of the whole datagram before compression, as it comes.
     pub datagram_size: u16,
+    /// Octets that it is shorter by as it goes on: with 6LoRH an entry of its source route is consumed here (RFC 8138 s5.5).
+    pub shrink: u16,
     /// Fragments handed to the MAC and not yet confirmed.
     pub in_flight: usize,
     /// Why the first of them was lost that was.
@@ -34,7 +36,7 @@ pub(crate) struct TransitDatagram {
 
 impl TransitDatagram {
     pub const fn new(datagram_size: u16) -> Self {
-        Self { datagram_size, in_flight: 0, lost: None, passed: [0; WORDS] }
+        Self { datagram_size, shrink: 0, in_flight: 0, lost: None, passed: [0; WORDS] }
     }
 
     /// Marks the octets of a fragment; false when it is not one of this datagram's, or some of it went on before.
@@ -68,6 +70,8 @@ pub(crate) struct Onward<'a> {
     pub next_hop: Eui64,
     pub tag: u16,
     pub contexts: &'a Contexts,
+    /// The form in which the datagram came.
+    pub extent: Extent,
     /// Octets that a frame has for 6LoWPAN.
     pub frame_payload: usize,
 }
@@ -81,11 +85,11 @@ pub(crate) fn first_frames(
     size: u16,
     link: &Onward<'_>,
 ) -> Result<Option<Vec<Vec<u8>>>, DecodeError> {
-    let &Onward { here, next_hop, tag, contexts, frame_payload } = link;
+    let &Onward { here, next_hop, tag, contexts, extent, frame_payload } = link;
     let datagram_size = Some(usize::from(size));
-    let next_hop = Some(next_hop);
+    let link = Link { source: here, destination: Some(next_hop), contexts };
     let Some((headers, covered)) =
-        first_headers(beginning, here, next_hop, contexts, datagram_size, frame_payload)?
+        first_headers(beginning, link, extent, datagram_size, frame_payload)?
     else {
         return Ok(None);
     };
@@ -116,10 +120,13 @@ pub(crate) fn first_frames(
     Ok(Some(frames))
 }
 
-/// The frame of a later fragment under the tag of the next link.
-pub(crate) fn next_frame(header: FragmentHeader, data: &[u8], tag: u16) -> Vec<u8> {
+/// The frame of a later fragment under the tag of the next link, on which the datagram is `shrink` octets shorter.
+pub(crate) fn next_frame(header: FragmentHeader, data: &[u8], tag: u16, shrink: u16) -> Vec<u8> {
     let mut frame = Vec::with_capacity(NEXT_OCTETS + data.len());
-    FragmentHeader { datagram_tag: tag, ..header }.emit(&mut frame);
+    // What went away stood in the first fragment, so every later one begins behind it.
+    let FragmentHeader { datagram_size, offset, .. } = header;
+    let (datagram_size, offset) = (datagram_size - shrink, offset - shrink);
+    FragmentHeader { datagram_size, datagram_tag: tag, offset }.emit(&mut frame);
     frame.extend_from_slice(data);
     frame
 }

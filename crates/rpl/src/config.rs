@@ -44,6 +44,8 @@ pub struct Config {
     pub instance: u8,
     /// Root: the RPL option in packets has the type 0x23 (RFC 9008 s4.1.3), else 0x63.
     pub rpi_0x23: bool,
+    /// Root: packets have 6LoRH (RFC 8138), as flag T says (RFC 9035).
+    pub sixlorh: bool,
     /// Objective function.
     pub objective: Choice<dyn ObjectiveFunction>,
     /// Root: Imin is 2 to this power, in milliseconds.
@@ -116,6 +118,7 @@ impl Config {
             mode: Mode::Storing,
             instance: params::INSTANCE,
             rpi_0x23: params::RPI_0X23,
+            sixlorh: params::SIXLORH,
             objective: Choice::from(&MRHOF),
             interval_min: params::DIO_INTERVAL_MIN,
             interval_doublings: params::DIO_INTERVAL_DOUBLINGS,
@@ -197,8 +200,10 @@ impl Config {
 
     /// What the root says in its DIOs.
     pub(crate) fn dodag_configuration(&self) -> DodagConfiguration {
+        let flag = |set: bool, bit: u8| if set { bit } else { 0 };
         DodagConfiguration {
-            flags: if self.rpi_0x23 { DodagConfiguration::RPI_0X23 } else { 0 },
+            flags: flag(self.rpi_0x23, DodagConfiguration::RPI_0X23)
+                | flag(self.sixlorh, DodagConfiguration::SIXLORH),
             authentication: false,
             path_control_size: 0,
             interval_doublings: self.interval_doublings,

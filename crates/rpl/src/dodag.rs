@@ -134,6 +134,11 @@ impl Dodag {
         self.configuration.flags & DodagConfiguration::RPI_0X23 != 0
     }
 
+    /// True when the root wants packets with 6LoRH (RFC 9035 s4).
+    pub(crate) const fn has_sixlorh(&self) -> bool {
+        self.configuration.flags & DodagConfiguration::SIXLORH != 0
+    }
+
     /// True when RFC 6550 s8.2.2.4 allows this node to take `rank` in this version.
     pub(crate) fn allows(&self, rank: Rank) -> bool {
         let increase = self.configuration.max_rank_increase;

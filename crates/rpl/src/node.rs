@@ -70,6 +70,14 @@ impl Rpl {
     pub fn preferred_parent(&self) -> Option<Address> {
         self.membership.preferred_parent()
     }
+    /// True while new RPL options have the type 0x23, as the root decides (RFC 9008 s4.1.3).
+    pub fn has_rpi_0x23(&self) -> bool {
+        self.member().is_some_and(Dodag::has_rpi_0x23)
+    }
+    /// True while the packets of this node have 6LoRH, as the root decides (RFC 9035 s4).
+    pub fn has_sixlorh(&self) -> bool {
+        self.member().is_some_and(Dodag::has_sixlorh)
+    }
     /// The DODAG this node belongs to.
     pub fn dodag_id(&self) -> Option<Address> {
         self.member().map(|dodag| dodag.id)

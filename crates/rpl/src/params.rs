@@ -10,6 +10,8 @@ pub const INSTANCE: u8 = 0;
 /// Whether the root wants RPL options of type 0x23 in packets: RFC 9008 s4.1.3 lets it say so where all nodes know them, and
 /// every node here does. Contiki-NG writes 0x63.
 pub const RPI_0X23: bool = true;
+/// Whether the root turns 6LoRH on: RFC 9035 s3, off unless an operator knows that all nodes understand it.
+pub const SIXLORH: bool = false;
 /// Whether a node that moves has its former path ended: RFC 9009 is newer than Contiki-NG's RPL, which does not know it.
 pub const DCO: bool = true;
 /// DIOIntervalMin: Classic and Lite, 2^12 ms = 4.096 s (RFC 6550 s17: 2^3 ms, far too fast for TSCH).

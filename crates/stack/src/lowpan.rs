@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use lowmesh_ipv6::Event;
 use lowmesh_ipv6::event::Route;
-use lowmesh_lowpan::Adaptation;
+use lowmesh_lowpan::{Adaptation, Network};
 use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Machine as _, debug_assert_accepted};
 use lowmesh_units::{Eui64, Instant};
 
@@ -53,6 +53,13 @@ impl Node {
         } else {
             FrameKind::Data
         }
+    }
+}
+
+/// Tells 6LoWPAN what the root decides, if that is another thing than before.
+pub(crate) fn follow(lowpan: &mut Adaptation, now: Instant, network: Network) {
+    if lowpan.network() != network {
+        debug_assert_accepted(lowpan.handle(now, lowmesh_lowpan::Input::Network(network)));
     }
 }
 

@@ -132,6 +132,7 @@ impl Node {
 
     /// Gives a packet to 6LoWPAN, for one neighbour or for all.
     fn send_packet(&mut self, now: Instant, bytes: Vec<u8>, to: Option<Eui64>, handle: Handle) {
+        lowpan::follow(&mut self.lowpan, now, self.routing.network());
         let refused = lowpan::send(&mut self.lowpan, now, bytes, to, handle);
         self.outbox.extend(refused.map(Output::Packet));
     }

@@ -4,11 +4,13 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use lowmesh_ipv6::{Addresses, ForwardContext, Verdict};
+use lowmesh_lowpan::Network;
 use lowmesh_machine::{DropReason, Machine as _, debug_assert_accepted};
 use lowmesh_rpl::{Advertised, Destination, Etx, Input, Rpl};
 use lowmesh_sixtop::Event;
 use lowmesh_units::{Eui64, Instant, Rank};
 use lowmesh_wire::ipv6::Address;
+use lowmesh_wire::lowpan::RoutingContext;
 use lowmesh_wire::rpl::Message;
 
 use crate::params::JOIN_METRIC_INFINITE;
@@ -149,6 +151,14 @@ impl Routing {
             Self::Rpl(rpl) => rpl.advertised(),
             Self::Static(_) => None,
         }
+    }
+
+    /// What the root of the RPL network decides about compression.
+    pub(crate) fn network(&self) -> Network {
+        let Self::Rpl(rpl) = self else { return Network::default() };
+        let skippable = rpl.has_rpi_0x23();
+        let routing = rpl.dodag_id().map(|root| RoutingContext { root: Address(root), skippable });
+        Network { routing, is_routed: rpl.has_sixlorh() }
     }
     /// The address of the root: the DODAGID, or where routes are given the address of a root itself.
     pub(crate) fn root(&self, addresses: &Addresses) -> Option<Address> {

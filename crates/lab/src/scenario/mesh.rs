@@ -123,5 +123,7 @@ section! {
         probe: Probe = Probe::Dis, Any;
         /// Whether the RPL option in data packets has the type 0x23, as the root announces (RFC 9008 s4.1.3; Contiki-NG: 0x63).
         rpi_0x23: bool = true, Any;
+        /// Whether RPL's headers in packets are compressed with 6LoRH (RFC 8138), as the root announces (RFC 9035).
+        sixlorh: bool = false, Any;
     }
 }

@@ -15,8 +15,9 @@ use lowmesh_machine::{DropReason, Handle, Outbox, Rejected};
 use lowmesh_units::{Eui64, Instant};
 use lowmesh_wire::ipv6::upper_layer;
 use lowmesh_wire::lowpan::fragment::FragmentHeader;
-use lowmesh_wire::lowpan::{Contexts, decompress};
+use lowmesh_wire::lowpan::{Contexts, Extent, decompress};
 
+use crate::compress::settled;
 use crate::event::{Counters, Route};
 use crate::forward::{Label, VirtualReassembly};
 use crate::frames::End;
@@ -30,6 +31,7 @@ struct PendingRoute {
     name: Name,
     incoming: Label,
     datagram_size: u16,
+    extent: Extent,
     handle: Handle,
     /// The fragment as it came, kept when there is no entry left for it.
     original: Option<Vec<u8>>,
@@ -45,7 +47,7 @@ pub(super) enum Output {
     /// Send a fragment; `last` if no other of its packet follows.
     Frame { payload: Vec<u8>, next_hop: Eui64, handle: Handle, last: bool },
     /// A first fragment stays here for reassembly.
-    Stays { name: Name, data: Vec<u8>, handle: Handle },
+    Stays { name: Name, data: Vec<u8>, extent: Extent, handle: Handle },
     /// A packet of which no fragment went on ends here.
     Dropped { handle: Handle, reason: DropReason },
     /// A packet that passed is over.
@@ -95,6 +97,10 @@ impl Relay {
         }
     }
 
+    /// What both ends of a link know from now on.
+    pub fn set_contexts(&mut self, contexts: Contexts) {
+        self.contexts = contexts;
+    }
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outbox.pop()
     }
@@ -174,6 +180,7 @@ impl Relay {
             name,
             incoming,
             datagram_size,
+            extent: Extent::of(body),
             handle,
             original,
         });
@@ -193,21 +200,23 @@ impl Relay {
         let Some(pending) = self.pending_routes.pop_front() else {
             return Err(Rejected::Gone { what: "route", why: "no first fragment waits for one" });
         };
-        let PendingRoute { name, handle, .. } = pending;
+        let PendingRoute { name, extent, handle, .. } = pending;
         match route {
             Route::None => lent.reassembly.remember(name, now),
             Route::Via(neighbour) if !self.passing.is_full() => {
                 let outgoing = Label { neighbour, tag: take_tag(lent.datagram_tag) };
-                self.open_entry(now, &pending, &beginning, outgoing, lent);
+                self.open_entry(now, &pending, beginning, outgoing, lent);
             }
             Route::Via(_) => {
                 self.counters.fallbacks_full += 1;
                 self.outbox.push(match pending.original {
-                    Some(data) => Output::Stays { name, data, handle },
+                    Some(data) => Output::Stays { name, data, extent, handle },
                     None => Output::Dropped { handle, reason: DropReason::BufferFull },
                 });
             }
-            Route::Here => self.outbox.push(Output::Stays { name, data: beginning, handle }),
+            Route::Here => {
+                self.outbox.push(Output::Stays { name, data: beginning, extent, handle });
+            }
         }
         Ok(())
     }
@@ -216,13 +225,14 @@ impl Relay {
         &mut self,
         now: Instant,
         pending: &PendingRoute,
-        beginning: &[u8],
+        beginning: Vec<u8>,
         outgoing: Label,
         lent: &mut Lent<'_>,
     ) {
-        let &PendingRoute { name, incoming, handle, .. } = pending;
+        let &PendingRoute { name, incoming, extent, handle, .. } = pending;
         let mut transit = TransitDatagram::new(pending.datagram_size);
-        let frames = match self.onward_frames(&mut transit, beginning, outgoing, lent.room) {
+        let to = (outgoing, extent);
+        let frames = match self.onward_frames(&mut transit, beginning, to, lent.room) {
             Ok(frames) => frames,
             Err(reason) => {
                 lent.reassembly.remember(name, now);
@@ -246,8 +256,8 @@ impl Relay {
     fn onward_frames(
         &self,
         transit: &mut TransitDatagram,
-        beginning: &[u8],
-        outgoing: Label,
+        beginning: Vec<u8>,
+        (outgoing, extent): (Label, Extent),
         room: usize,
     ) -> Result<Vec<Vec<u8>>, DropReason> {
         let link = Onward {
@@ -255,12 +265,16 @@ impl Relay {
             next_hop: outgoing.neighbour,
             tag: outgoing.tag,
             contexts: &self.contexts,
+            extent,
             frame_payload: self.config.frame_payload,
         };
         if !transit.claim(0, beginning.len()) {
             return Err(DropReason::Malformed);
         }
-        let frames = first_frames(beginning, transit.datagram_size, &link)
+        let octets = beginning.len();
+        let beginning = settled(beginning, extent);
+        transit.shrink = (octets - beginning.len()) as u16;
+        let frames = first_frames(&beginning, transit.datagram_size - transit.shrink, &link)
             .map_err(|_| DropReason::Malformed)?
             .ok_or(DropReason::TooLarge)?;
         let overhead = self.config.choices().overhead.fragment;
@@ -284,7 +298,7 @@ impl Relay {
             self.counters.fragments_refused += 1;
             return;
         }
-        let payload = next_frame(header, data, outgoing.tag);
+        let payload = next_frame(header, data, outgoing.tag, transit.shrink);
         if payload.len() > lent.room {
             let end = End::Dropped(DropReason::BufferFull);
             self.close_entry(now, incoming, end, lent.reassembly);

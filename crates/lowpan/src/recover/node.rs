@@ -108,6 +108,10 @@ impl Node {
         }
     }
 
+    /// What both ends of a link know from now on.
+    pub fn set_contexts(&mut self, contexts: &Contexts) {
+        self.forwarder.set_contexts(contexts.clone());
+    }
     pub fn poll_output(&mut self) -> Option<Output> {
         self.out.poll_output()
     }

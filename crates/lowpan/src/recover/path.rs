@@ -49,12 +49,12 @@ pub(crate) fn beginning(header: &Rfrag, data: &[u8], link: Link<'_>) -> Option<(
     Some((decompressed(Some(size))?, size))
 }
 
-/// The first fragment as it goes on over `link` under `tag`, of a packet of `size` octets that begins with `beginning`;
-/// and by how much it grew. `None`: a frame of `frame_payload` octets cannot hold it.
+/// The first fragment as it goes on over `link` under `tag`, of a packet of `size` octets in the form `extent` that
+/// begins with `beginning`; and by how much it grew. `None`: a frame of `frame_payload` octets cannot hold it.
 pub(crate) fn first_onward(
     header: &Rfrag,
     beginning: &[u8],
-    size: usize,
+    (size, extent): (usize, Extent),
     tag: u8,
     link: Link<'_>,
     frame_payload: usize,
@@ -62,7 +62,6 @@ pub(crate) fn first_onward(
     let Part::First { datagram_size } = header.part else { return None };
     let Link { source, destination, contexts } = link;
     let mut data = Vec::with_capacity(frame_payload);
-    let extent = Extent::Chain;
     let covered =
         compress(beginning, source, Some(destination), contexts, extent, Some(size), &mut data)
             .ok()?;

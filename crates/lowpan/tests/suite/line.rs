@@ -4,9 +4,13 @@ use lowmesh_lowpan::{Adaptation, Config, Input, Output, Route};
 use lowmesh_machine::{DropReason, Dropped, Handle, Machine};
 use lowmesh_testkit::{Links, Next};
 use lowmesh_units::{Duration, Eui64, Instant, NodeId, Purpose, Rng, Seed};
-use lowmesh_wire::ipv6::{Address, HOP_LIMIT_OFFSET, Header, next_header};
+use lowmesh_wire::ipv6::{
+    Address, DESTINATION_OFFSET, HEADER_OCTETS, HOP_LIMIT_OFFSET, Header, NEXT_HEADER_OFFSET,
+    next_header,
+};
 use lowmesh_wire::lowpan::Contexts;
 use lowmesh_wire::lowpan::fragment::FragmentHeader;
+use lowmesh_wire::rpl::{Advance, SourceRoute};
 use lowmesh_wire::udp::Datagram;
 
 pub use lowmesh_testkit::Faults;
@@ -167,7 +171,7 @@ impl Line {
                     self.delivered.push(bytes);
                 }
                 Output::Packet { mut bytes, handle, .. } => {
-                    bytes[HOP_LIMIT_OFFSET] -= 1;
+                    forward(&mut bytes);
                     self.pass_on(node, bytes, handle);
                 }
                 Output::Accepted { .. } => self.copies += 1,
@@ -192,7 +196,7 @@ impl Line {
         let route = if node + 1 == self.nodes.len() {
             Route::Here
         } else {
-            beginning[HOP_LIMIT_OFFSET] -= 1;
+            forward(&mut beginning);
             Route::Via(eui(node + 1))
         };
         let input = Input::RouteReply { beginning, route };
@@ -210,6 +214,25 @@ impl Line {
             self.links.after(AIRTIME + late, arrives);
         }
     }
+}
+
+/// What a router does to a packet, or to the beginning of one: a hop less, and a step along its source route.
+fn forward(packet: &mut [u8]) {
+    const ROUTE: usize = 48;
+    packet[HOP_LIMIT_OFFSET] -= 1;
+    let has_route = packet[NEXT_HEADER_OFFSET] == next_header::HOP_BY_HOP
+        && packet[HEADER_OCTETS] == next_header::ROUTING;
+    if !has_route {
+        return;
+    }
+    let mut destination = Header::parse(packet).expect("own packet").destination.0;
+    let (mut route, behind, octets) =
+        SourceRoute::parse(&packet[ROUTE..], &destination).expect("own route");
+    assert_eq!(route.advance(&mut destination), Advance::Onward);
+    let mut header = Vec::new();
+    route.emit(behind, &destination, &mut header);
+    packet[ROUTE..ROUTE + octets].copy_from_slice(&header);
+    packet[DESTINATION_OFFSET..HEADER_OCTETS].copy_from_slice(&destination);
 }
 
 /// A frame in words.

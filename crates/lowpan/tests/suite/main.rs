@@ -6,3 +6,4 @@ mod faults;
 mod forwarding;
 mod gnrc;
 mod line;
+mod sixlorh;

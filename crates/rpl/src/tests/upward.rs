@@ -76,6 +76,23 @@ fn a_node_passes_on_flags_of_the_configuration_that_it_does_not_know() {
 }
 
 #[test]
+fn a_node_follows_the_root_when_it_turns_6lorh_on_and_off() {
+    // RFC 9035 s3: bit 2 of the flags, whatever the node would announce itself.
+    let config = Config { sixlorh: true, ..Config::router(link_local(1)) };
+    let mut script = Script::of(config);
+    assert!(!script.node.has_sixlorh(), "no root has said so");
+    for flags in [0b0000, 0b0010, 0b1101, 0b1111] {
+        let mut news = dio(128);
+        let RplOption::DodagConfiguration(configuration) = &mut news.options[0] else {
+            panic!("it comes first")
+        };
+        configuration.flags = flags;
+        script.hear(0, &Message::Dio(news));
+        assert_eq!(script.node.has_sixlorh(), flags & 0b0010 != 0, "{flags:04b}");
+    }
+}
+
+#[test]
 fn a_dio_without_configuration_is_answered_by_a_unicast_dis() {
     let mut script = Script::of(Config::router(link_local(1)));
     let bare = Dio { options: Vec::new(), ..dio(128) };

@@ -6,6 +6,7 @@ use lowmesh_units::{Eui64, Instant};
 
 use super::event::LinkEvent;
 use crate::event::{Class, Network, Output, RadioOrder};
+use crate::lowpan;
 use crate::node::Node;
 
 impl Node {
@@ -62,6 +63,7 @@ impl Node {
         };
         self.note_rssi(now, source);
         let destination = (!broadcast).then(|| self.ipv6.addresses().node());
+        lowpan::follow(&mut self.lowpan, now, self.routing.network());
         let input = lowmesh_lowpan::Input::Frame { payload, source, destination, handle };
         debug_assert_accepted(self.lowpan.handle(now, input));
     }

@@ -108,6 +108,38 @@ fn fragments_of_three_methods_reach_another_node_through_the_root() {
 }
 
 #[test]
+fn with_6lorh_every_method_carries_packets_up_down_and_between_nodes() {
+    for mode in MODES {
+        for method in [FragmentMode::HopWise, FragmentMode::Forwarded, FragmentMode::Recovered] {
+            let mut config = quick(mode);
+            config.lowpan.mode = method;
+            config.rpl.sixlorh = true;
+            let mut mesh = Mesh::formed(&config, 5, 1.0);
+            for (from, to) in [(4, 0), (0, 4), (4, 2), (1, 4)] {
+                for octets in [8, 300] {
+                    let payload: Vec<u8> = (0..octets).map(|n| (n * 3) as u8).collect();
+                    let handle = mesh.post(from, to, payload.clone());
+                    let span = Duration::from_secs(120);
+                    mesh.run_until(span, |mesh| mesh.ending(handle).is_some());
+                    let case = format!("{mode:?}, {method:?}, {from} to {to}, {octets} octets");
+                    assert_eq!(mesh.ending(handle), Some(Ok(())), "{case}");
+                    let (at, request) = mesh.requests.last().expect("a request came");
+                    assert_eq!((*at, &request.payload), (to, &payload), "{case}");
+                }
+            }
+            for node in &mesh.nodes {
+                let network = node.lowpan.network();
+                assert!(network.is_routed, "the root decides for every node");
+                let root = mesh.nodes[0].global_address();
+                assert_eq!(network.routing.map(|routing| routing.root), Some(root));
+            }
+            mesh.run(Duration::from_secs(100));
+            mesh.check_book();
+        }
+    }
+}
+
+#[test]
 fn a_ping_is_answered_over_three_hops_both_ways() {
     for mode in MODES {
         let mut mesh = Mesh::formed(&config(mode), 4, 1.0);

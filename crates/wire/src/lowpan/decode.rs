@@ -4,60 +4,30 @@ use alloc::vec::Vec;
 
 use lowmesh_units::Eui64;
 
+use super::Contexts;
 use super::encode::{
     CONTEXT_OCTET, DESTINATION_STATEFUL, IPHC_ID, MULTICAST, NEXT_HEADER_COMPRESSED,
     SOURCE_STATEFUL, link_of,
 };
 use super::nhc::{ChainEnd, OpenUdp, read_chain};
 use super::prefix::{read_multicast, read_prefix_multicast, read_unicast};
-use super::{Contexts, DISPATCH_IPV6};
 use crate::ipv6::{
     Address, DESTINATION_OFFSET, HEADER_OCTETS, Header, NEXT_HEADER_OFFSET, SOURCE_OFFSET,
     next_header,
 };
 use crate::{DecodeError, Problem, Reader, udp};
 
-/// Decompresses a frame from `link_src` to `link_dst` (`None`: broadcast) and appends the IPv6 packet to `out`.
-///
-/// `frame` starts with the dispatch, LOWPAN_IPHC or IPv6. For a first fragment, `datagram_size` tells how
-/// large the whole packet will be; then what is appended is its beginning. On an error `out` is as before.
-pub fn decompress(
-    frame: &[u8],
-    link_src: Eui64,
-    link_dst: Option<Eui64>,
-    contexts: &Contexts,
-    datagram_size: Option<usize>,
-    out: &mut Vec<u8>,
-) -> Result<(), DecodeError> {
-    let start = out.len();
-    let link = Link { source: link_src, destination: link_dst, contexts, is_inner: false };
-    let result = if frame.first() == Some(&DISPATCH_IPV6) {
-        copy(&frame[1..], datagram_size, out)
-    } else {
-        expand(frame, &link, datagram_size, out)
-    };
-    if result.is_err() {
-        out.truncate(start);
-    }
-    result
-}
-
 /// What the frame's own header tells.
-struct Link<'a> {
-    source: Eui64,
-    destination: Option<Eui64>,
-    contexts: &'a Contexts,
+pub(super) struct Link<'a> {
+    pub source: Eui64,
+    pub destination: Option<Eui64>,
+    pub contexts: &'a Contexts,
     /// The packet is in another one.
-    is_inner: bool,
+    pub is_inner: bool,
 }
 
-fn copy(packet: &[u8], size: Option<usize>, out: &mut Vec<u8>) -> Result<(), DecodeError> {
-    Header::parse_beginning(packet, size.unwrap_or(packet.len()))?;
-    out.extend_from_slice(packet);
-    Ok(())
-}
-
-fn expand(
+/// Reads LOWPAN_IPHC and what is behind it, and appends the packet.
+pub(super) fn expand(
     frame: &[u8],
     link: &Link<'_>,
     datagram_size: Option<usize>,
@@ -98,6 +68,13 @@ fn expand(
         ChainEnd::Udp(open) => close_udp(&reader, open, start, size, out),
         ChainEnd::Carried | ChainEnd::Packet => Ok(()),
     }
+}
+
+/// The IPv6 header of the LOWPAN_IPHC at the cursor, without its length.
+pub(super) fn peek_header(mut reader: Reader<'_>, link: &Link<'_>) -> Result<Header, DecodeError> {
+    let mut header = Vec::with_capacity(HEADER_OCTETS);
+    read_iphc(&mut reader, link, &mut header)?;
+    Header::parse(&header)
 }
 
 /// Fills in the length of a UDP header and, where it was elided, the checksum.

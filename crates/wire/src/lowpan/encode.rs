@@ -9,9 +9,9 @@ use alloc::vec::Vec;
 
 use lowmesh_units::Eui64;
 
-use super::Contexts;
 use super::nhc::Compressible;
 use super::prefix::Shortened;
+use super::{Contexts, DISPATCH_PAGE_1};
 use crate::DecodeError;
 use crate::ipv6::{HEADER_OCTETS, Header};
 
@@ -27,46 +27,32 @@ pub(super) const DESTINATION_STATEFUL: u8 = 0b0000_0100;
 /// How many headers [`compress`] touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
+    /// Those of RPL with 6LoRH (RFC 8138) if that can say them, and all behind them as in `Chain`.
+    Routed,
     /// The IPv6 header and all headers behind it that LOWPAN_NHC knows.
     Chain,
     /// Only the IPv6 header: for packets whose compressed chain does not fit into a first fragment.
     Ipv6Only,
 }
 
-/// Compresses the headers of `packet` for a frame from `link_src` to `link_dst` (`None`: broadcast) into `out`.
-///
-/// A forwarder has only the beginning of a packet, what a first fragment brought; then `datagram_size` tells
-/// how large the whole is. Returns the octets of `packet` that the compressed headers stand for, a multiple of
-/// eight; what is behind them goes on the air as it is.
-pub fn compress(
-    packet: &[u8],
-    link_src: Eui64,
-    link_dst: Option<Eui64>,
-    contexts: &Contexts,
-    extent: Extent,
-    datagram_size: Option<usize>,
-    out: &mut Vec<u8>,
-) -> Result<usize, DecodeError> {
-    let header = match datagram_size {
-        None => Header::parse_packet(packet)?,
-        Some(size) => Header::parse_beginning(packet, size)?,
-    };
-    let size = datagram_size.unwrap_or(packet.len());
-    let whole = Whole { packet, size, header, is_inner: false };
-    compress_whole(&whole, (link_src, link_dst), contexts, extent, out)
+impl Extent {
+    /// The form of a packet whose compressed headers are `frame`, in which a forwarder passes it on (RFC 9035 s4).
+    pub fn of(frame: &[u8]) -> Self {
+        if frame.first() == Some(&DISPATCH_PAGE_1) { Self::Routed } else { Self::Chain }
+    }
 }
 
 /// A packet in a frame, or in another packet.
-struct Whole<'a> {
+pub(super) struct Whole<'a> {
     /// The packet or its beginning.
-    packet: &'a [u8],
+    pub packet: &'a [u8],
     /// How large the whole is.
-    size: usize,
-    header: Header,
-    is_inner: bool,
+    pub size: usize,
+    pub header: Header,
+    pub is_inner: bool,
 }
 
-fn compress_whole(
+pub(super) fn compress_whole(
     whole: &Whole<'_>,
     (link_src, link_dst): (Eui64, Option<Eui64>),
     contexts: &Contexts,
@@ -77,7 +63,9 @@ fn compress_whole(
     // One packet in another is enough for tunnels; the decompressor takes no more either.
     let allowed = |next: &Compressible<'_>| !is_inner || !matches!(next, Compressible::Packet(_));
     let first = match extent {
-        Extent::Chain => Compressible::find(packet, size, header.next_header, HEADER_OCTETS),
+        Extent::Routed | Extent::Chain => {
+            Compressible::find(packet, size, header.next_header, HEADER_OCTETS)
+        }
         Extent::Ipv6Only => None,
     };
     let mut next = first.filter(allowed);

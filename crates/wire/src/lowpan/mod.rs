@@ -1,7 +1,8 @@
-//! 6LoWPAN: header compression (RFC 6282) and fragment headers (RFC 4944, RFC 8931).
+//! 6LoWPAN: header compression (RFC 6282, RFC 8138) and fragment headers (RFC 4944, RFC 8931).
 //!
 //! - [`Dispatch`]: what a frame's first octet announces.
 //! - [`compress`] and [`decompress`]: IPHC and NHC over whole packets.
+//! - [`RoutingContext`], [`without_visited`]: 6LoRH, which `compress` writes for [`Extent::Routed`].
 //! - [`fragment`]: FRAG1 and FRAGN headers.
 //! - [`rfrag`]: recoverable fragments and their acknowledgements.
 //!
@@ -12,18 +13,23 @@ mod decode;
 mod encode;
 pub mod fragment;
 mod nhc;
+mod packet;
 mod prefix;
 pub mod rfrag;
+mod routing;
 
 #[cfg(test)]
 mod tests;
 
-pub use context::Contexts;
-pub use decode::decompress;
-pub use encode::{Extent, compress};
+pub use context::{Contexts, RoutingContext};
+pub use encode::Extent;
+pub use packet::{compress, decompress};
+pub use routing::without_visited;
 
 /// First octet of an uncompressed IPv6 packet (RFC 4944 s5.1).
 pub const DISPATCH_IPV6: u8 = 0x41;
+/// Page 1 (RFC 8025), which has 6LoRH and LOWPAN_IPHC (RFC 8138 s3).
+pub const DISPATCH_PAGE_1: u8 = 0xf1;
 
 /// What the first octet of a frame's payload announces (RFC 4944 s5.1, RFC 6282 s2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +48,8 @@ pub enum Dispatch {
     Rfrag,
     /// `1110101x`: an acknowledgement of recoverable fragments (RFC 8931 s5.2).
     RfragAck,
+    /// `11110001`: page 1, for a packet with 6LoRH (RFC 8138 s3).
+    Routed,
     /// Something else: mesh, broadcast, or not assigned.
     Other,
 }
@@ -57,6 +65,7 @@ impl Dispatch {
             0xe0..=0xe7 => Self::Next,
             0xe8 | 0xe9 => Self::Rfrag,
             0xea | 0xeb => Self::RfragAck,
+            DISPATCH_PAGE_1 => Self::Routed,
             _ => Self::Other,
         }
     }

@@ -316,6 +316,8 @@ impl RouteInformation {
 impl DodagConfiguration {
     /// Bit 3 of the flags: new RPL options in packets have the type 0x23 (RFC 9008 s4.1.3, s11.2).
     pub const RPI_0X23: u8 = 0b0001;
+    /// T, bit 2 of the flags: the source of a packet compresses RPL's headers with 6LoRH (RFC 9035 s3).
+    pub const SIXLORH: u8 = 0b0010;
 
     fn parse(data: &mut Reader) -> Result<Self, DecodeError> {
         let flags = data.u8("flags, A, PCS")?;

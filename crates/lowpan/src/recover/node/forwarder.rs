@@ -6,14 +6,15 @@ use alloc::vec::Vec;
 use lowmesh_machine::{DropReason, Handle};
 use lowmesh_units::{Eui64, Instant};
 use lowmesh_wire::ipv6::upper_layer;
-use lowmesh_wire::lowpan::Contexts;
 use lowmesh_wire::lowpan::rfrag::{Bitmap, Part, Rfrag, RfragAck};
+use lowmesh_wire::lowpan::{Contexts, Extent};
 
 use super::super::Received;
 use super::super::path::{Link, Path, beginning, first_onward, next_onward};
 use super::outgoing::Outgoing;
 use super::senders::Senders;
 use super::{Counters, Output};
+use crate::compress::settled;
 use crate::forward::{Label, VirtualReassembly};
 use crate::params::{Config, FragmentMode, ROUTE_REQUESTS};
 
@@ -63,6 +64,10 @@ impl Forwarder {
         }
     }
 
+    /// What both ends of a link know from now on.
+    pub fn set_contexts(&mut self, contexts: Contexts) {
+        self.contexts = contexts;
+    }
     pub const fn paths(&self) -> &VirtualReassembly<Path> {
         &self.paths
     }
@@ -150,7 +155,11 @@ impl Forwarder {
         let link = Link { source: self.address, destination: next_hop, contexts: &self.contexts };
         let tag = outgoing.tag as u8;
         let payload = self.config.frame_payload;
-        let onward = first_onward(&header, beginning, size, tag, link, payload);
+        // With 6LoRH an entry of the source route may be consumed here; offsets count the compressed form.
+        let extent = Extent::of(&pending.data);
+        let onward_beginning = settled(beginning.to_vec(), extent);
+        let size = size - (beginning.len() - onward_beginning.len());
+        let onward = first_onward(&header, &onward_beginning, (size, extent), tag, link, payload);
         let state = onward.as_ref().map(|(_, shift)| Path { shift: *shift, is_complete: false });
         let opened = match (same, state) {
             (Some(_), Some(_)) => {
