@@ -6,8 +6,7 @@ use lowmesh_units::{Dbm, Duration, Eui64, Instant};
 
 use crate::params::{
     ETX_ALPHA_FIRST_PERCENT, ETX_ALPHA_PERCENT, ETX_FRESH, ETX_GUESS, ETX_GUESS_RSSI, ETX_NOACK,
-    ETX_SAMPLES_MAX, ETX_UNIT, GONE_AFTER, GONE_SILENCE, NEIGHBOURS_MAX, OUTAGE_COPIES, SILENCE,
-    SILENT_AFTER,
+    ETX_SAMPLES_MAX, ETX_UNIT, GONE_AFTER, GONE_SILENCE, NEIGHBOURS_MAX, SILENCE, SILENT_AFTER,
 };
 
 /// One neighbour.
@@ -28,8 +27,6 @@ pub struct Link {
     /// Frames since then that were not, and when the last of them ended.
     failures: u8,
     failed: Instant,
-    /// Copies of frames to it since the last acknowledgement.
-    failed_copies: u8,
     /// Copies of frames to it since something was last heard from it.
     unanswered: u8,
     /// Whether it was given up and nothing was heard from it since then.
@@ -126,13 +123,6 @@ impl LinkTable {
     ) -> Option<u16> {
         let place = self.0.binary_search_by_key(&peer, |l| l.peer).ok()?;
         let link = &mut self.0[place];
-        if acked && link.has_acknowledged && link.failed_copies >= OUTAGE_COPIES {
-            // The link was away and is back: what failed meanwhile says nothing of it now. It is used before it is known
-            // only where there is no other.
-            (link.etx, link.samples) = (link.etx.min(WORST_GUESS), 0);
-        }
-        link.failed_copies =
-            if acked { 0 } else { link.failed_copies.saturating_add(transmissions) };
         link.has_acknowledged |= acked;
         link.failures = if acked { 0 } else { link.failures.saturating_add(1) };
         link.failed = if acked { link.failed } else { now };
@@ -146,6 +136,14 @@ impl LinkTable {
         let new = (old * (100 - alpha) + sample * u32::from(ETX_UNIT) * alpha) / 100;
         link.etx = new.min(u32::from(u16::MAX)) as u16;
         Some(link.etx)
+    }
+
+    /// The node has no place in the network and looks for one: estimates worse than the first of a weak link are these
+    /// again, and soon follow what happens now. Frames that failed before measure what was.
+    pub fn forgive(&mut self) {
+        for link in self.0.iter_mut().filter(|link| link.etx > WORST_GUESS) {
+            (link.etx, link.samples) = (WORST_GUESS, 0);
+        }
     }
 
     /// The neighbours from which nothing has been heard for `span`, each once until it is heard again.
@@ -175,7 +173,6 @@ impl LinkTable {
                     has_acknowledged,
                     failures,
                     failed: now,
-                    failed_copies: 0,
                     unanswered: 0,
                     is_gone: false,
                     is_silent: false,
@@ -265,20 +262,18 @@ mod tests {
     }
 
     #[test]
-    fn an_estimate_begins_anew_after_an_outage_and_not_after_a_frame_or_two() {
-        for (frames, is_outage) in [(2, false), (3, true)] {
-            let mut links = LinkTable::default();
-            links.note_heard(Instant::ZERO, PEER, Dbm(-60.0));
-            for _ in 0..50 {
-                links.note_sent(Instant::ZERO, PEER, 1, true);
-            }
-            for _ in 0..frames {
-                links.note_sent(Instant::ZERO, PEER, 8, false);
-            }
-            links.note_sent(Instant::ZERO, PEER, 1, true);
-            let is_good = links.get(PEER).is_some_and(|link| link.etx <= WORST_GUESS);
-            assert_eq!(is_good, is_outage, "{frames} frames");
+    fn a_link_that_was_away_is_as_a_weak_one_once_it_is_forgiven() {
+        let mut links = LinkTable::default();
+        links.note_heard(Instant::ZERO, PEER, Dbm(-60.0));
+        for _ in 0..20 {
+            links.note_sent(Instant::ZERO, PEER, 8, false);
         }
+        let etx = |links: &LinkTable| links.get(PEER).map_or(0, |link| link.etx);
+        assert!(etx(&links) > 8 * ETX_UNIT);
+        links.forgive();
+        assert_eq!(etx(&links), WORST_GUESS);
+        links.note_sent(Instant::ZERO, PEER, 1, true);
+        assert!(etx(&links) <= WORST_GUESS - ETX_UNIT / 2, "{}", etx(&links));
     }
 
     #[test]

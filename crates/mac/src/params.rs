@@ -89,9 +89,6 @@ pub const SILENCE: Duration = Duration::from_secs(10);
 /// Copies in a row without an acknowledgement after which a neighbour that is silent counts as gone: ours, those of one
 /// frame under TSCH ([`RETRIES_MAX`]).
 pub const GONE_AFTER: u8 = 8;
-/// Copies in a row without an acknowledgement after which the next acknowledgement begins a new estimate of the link: ours,
-/// those of three frames under TSCH. A link that carries 30 % of them loses so many once in 5,000 times.
-pub const OUTAGE_COPIES: u8 = 24;
 /// How long nothing was heard from a neighbour that counts as gone: ours, above twice [`KEEPALIVE`], after which a time
 /// source that is there has been heard.
 pub const GONE_SILENCE: Duration = Duration::from_secs(30);

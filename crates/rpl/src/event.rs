@@ -92,6 +92,8 @@ pub enum Output {
     },
     /// The node belongs to no DODAG any more.
     Detached,
+    /// The node looks for a place again: links that were too bad get another chance.
+    Forgiven,
     /// The preferred parent is another one, or none.
     ParentChanged {
         /// The one before.

@@ -154,6 +154,7 @@ impl Membership {
             self.trickle.stop();
             self.neighbours.forget_ranks();
             self.neighbours.forgive_links(base.objective.max_link_metric());
+            base.outbox.push(Output::Forgiven);
             self.solicit(now, base);
         } else {
             self.state = state;

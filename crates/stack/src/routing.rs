@@ -39,6 +39,8 @@ pub(crate) enum Output {
     },
     /// Beacons carry this join metric from now on, or there are none.
     Beacons(Option<u8>),
+    /// Links that were too bad get another chance.
+    Forgiven,
     /// Something that a scheduling function learns.
     Scheduling(Event),
     /// `target` is behind the neighbour `via`.
@@ -212,6 +214,7 @@ fn output_of(rpl: &Rpl, output: lowmesh_rpl::Output) -> Option<Output> {
         }
         // Nobody joins by its beacons, but a root that restarts finds its network by them.
         lowmesh_rpl::Output::Detached => Output::Beacons(Some(JOIN_METRIC_INFINITE)),
+        lowmesh_rpl::Output::Forgiven => Output::Forgiven,
         lowmesh_rpl::Output::KnownToParent { parent } => {
             Output::Scheduling(Event::KnownToParent(eui64(parent)))
         }

@@ -63,6 +63,10 @@ impl Csma {
     pub const fn links(&self) -> &LinkTable {
         &self.shared.links
     }
+    /// The node looks for a place in the network: see [`LinkTable::forgive`].
+    pub fn forgive_links(&mut self) {
+        self.shared.links.forgive();
+    }
     /// True when it is switched on.
     pub const fn is_on(&self) -> bool {
         self.started.is_some()

@@ -61,6 +61,10 @@ impl Tsch {
     pub const fn links(&self) -> &LinkTable {
         &self.shared.links
     }
+    /// The node looks for a place in the network: see [`LinkTable::forgive`].
+    pub fn forgive_links(&mut self) {
+        self.shared.links.forgive();
+    }
     /// The cells.
     pub const fn schedule(&self) -> &Schedule {
         &self.shared.schedule

@@ -207,6 +207,14 @@ impl Link {
         }
     }
 
+    /// Links that were too bad get another chance.
+    pub(crate) fn forgive_links(&mut self) {
+        match self {
+            Self::Slotted(slotted) => slotted.mac.forgive_links(),
+            Self::Contended(csma) => csma.forgive_links(),
+        }
+    }
+
     /// Beacons carry this join metric from now on, or there are none.
     pub(crate) fn set_beacons(&mut self, now: Instant, metric: Option<u8>) {
         if let Self::Slotted(slotted) = self {
