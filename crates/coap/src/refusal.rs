@@ -72,7 +72,7 @@ impl Understanding<'_> {
 
 /// Whether a segment of a path has the meaning that RFC 3986 s5.2.4 gives it in a URI.
 fn has_dot_segment(options: OptionsIter<'_>, number: OptionNumber) -> bool {
-    options.values(number).any(|segment| matches!(segment, [b'.'] | [b'.', b'.']))
+    options.values(number).any(|segment| matches!(segment, b"." | b".."))
 }
 
 /// What is wrong with a critical option.

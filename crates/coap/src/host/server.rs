@@ -380,8 +380,7 @@ impl<P: PeerAddress> Server<P> {
         self.latest_block = None;
         let mut response = response;
         if let Some(mut asked) = self.forget(exchange) {
-            asked.agreed =
-                asked.observes.is_some() && response.options.get(OptionNumber::OBSERVE).is_some();
+            asked.agreed = response.options.get(OptionNumber::OBSERVE).is_some();
             if is_challenge(&response) {
                 response = self.challenge(layer, asked.peer, now);
             } else if asked.arrived.is_some() {
