@@ -38,7 +38,7 @@ pub const fn airtime(octets: usize) -> Duration {
 pub enum Content<'a> {
     /// A 6LoWPAN frame, or nothing (a keepalive).
     Payload(&'a [u8]),
-    /// A 6LoWPAN frame that is out of date as soon as the next one of its kind is sent, such as a DIO.
+    /// A 6LoWPAN frame that is out of date as soon as the next one of its kind is sent, such as a DIO or DAO.
     Advertisement(&'a [u8]),
     /// A 6P message in a 6top IE.
     Sixtop(&'a [u8]),

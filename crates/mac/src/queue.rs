@@ -222,12 +222,14 @@ impl Queues {
         Ok(was_empty)
     }
 
-    /// Takes out the advertisement that waits for the same neighbours as `newer`, which replaces it.
+    /// Takes out a frame of an advertisement that waits for the same neighbours as `newer`, which replaces it.
     pub fn supersede(&mut self, newer: &QueuedFrame) -> Option<QueuedFrame> {
         if !newer.is_advertisement {
             return None;
         }
-        let is_stale = |old: &QueuedFrame| old.is_advertisement && old.transmissions == 0;
+        let is_stale = |old: &QueuedFrame| {
+            old.is_advertisement && old.handle != newer.handle && old.transmissions == 0
+        };
         let frames = &mut self.get_mut(newer.destination)?.frames.0;
         let old = frames.iter().position(is_stale).and_then(|place| frames.remove(place))?;
         self.held -= 1;
@@ -387,6 +389,14 @@ mod tests {
         assert_eq!(replaced(&mut queues, &advertisement(None, 4)), Some(1));
         assert_eq!(replaced(&mut queues, &advertisement(None, 4)), None);
         assert_eq!(queues.held(), 1);
+        // Fragments of one datagram belong together.
+        for fragment in 1..=2 {
+            let fragment = QueuedFrame { octets: vec![fragment], ..advertisement(PEER, 3) };
+            assert_eq!(replaced(&mut queues, &fragment), None);
+            queues.push(fragment, 4).expect("room");
+        }
+        assert_eq!(replaced(&mut queues, &advertisement(PEER, 4)), Some(3));
+        assert_eq!(replaced(&mut queues, &advertisement(PEER, 4)), Some(3));
         // The receiver may have the first copy of a frame that was sent before.
         queues.push(QueuedFrame { transmissions: 1, ..advertisement(PEER, 5) }, 4).expect("room");
         assert_eq!(replaced(&mut queues, &advertisement(PEER, 6)), None);

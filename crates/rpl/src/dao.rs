@@ -115,6 +115,10 @@ impl Advertiser {
             dao.is_changed |= dao.adverts.len() != before;
         }
     }
+    /// True when a DAO to `parent` waits for its DAO-ACK.
+    pub(crate) fn is_unanswered_by(&self, parent: &Address) -> bool {
+        self.in_flight.as_ref().is_some_and(|dao| dao.to == *parent)
+    }
     /// How many targets wait.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> usize {
@@ -214,6 +218,9 @@ impl Advertiser {
         }
         let Some(to) = upward.destination(&base.config) else { return };
         let mut adverts = Vec::with_capacity(base.config.dao_targets);
+        // First of itself: what a node says of others counts as late while its own path leads elsewhere.
+        let own = upward.dodag.and_then(|dodag| self.pending.remove_entry(&dodag.address));
+        adverts.extend(own);
         while adverts.len() < base.config.dao_targets.max(1) {
             match self.pending.pop_first() {
                 Some(entry) => adverts.push(entry),

@@ -138,7 +138,9 @@ impl Downward {
                 let left = upward.neighbours.get(old);
                 left.is_some_and(|left| left.etx.0 <= params::LAST_RESORT_LINK_METRIC)
             };
-            if let Some(old) = old.filter(heard) {
+            // Behind a DAO without an answer, which may still be on its way, the farewell goes whatever the link is like.
+            let told = |old: &Address| heard(old) || self.advertiser.is_unanswered_by(old);
+            if let Some(old) = old.filter(told) {
                 self.advertiser.take_leave(old, dodag, base);
             }
         }
@@ -226,6 +228,9 @@ impl Downward {
         let &TransitInformation { path_lifetime, invalidates, .. } = transit;
         let leaving = false;
         let route = Route { via, expires, path_sequence, path_lifetime, invalidates, leaving };
+        if known.is_some_and(|known| self.is_late(from, &known, &route, dodag, base)) {
+            return true;
+        }
         let same = known.is_some_and(|known| {
             !known.leaving && known.path_sequence == path_sequence && known.via == via
         });
@@ -241,6 +246,24 @@ impl Downward {
             self.advertiser.pass_on(now, target, advert, base);
         }
         true
+    }
+
+    /// True when a child speaks of a target below that has another next hop, although its own path leads elsewhere by now: a
+    /// DAO from before it moved. Path Sequences do not tell, because nodes below keep theirs when a node moves.
+    fn is_late(
+        &self,
+        from: Address,
+        known: &Route,
+        route: &Route,
+        dodag: &Dodag,
+        base: &Base,
+    ) -> bool {
+        let mut child = dodag.address;
+        child[8..].copy_from_slice(&from[8..]);
+        base.config.is_storing()
+            && known.path_sequence == route.path_sequence
+            && known.via != from
+            && self.routes.get(&child).is_some_and(|own| !own.leaving && own.via != from)
     }
 
     /// Takes the news of a child about a group; false when there is no room for it.

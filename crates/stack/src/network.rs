@@ -154,7 +154,11 @@ impl Node {
                 self.ipv6.routes_mut().remove(&target);
             }
             routing::Output::Send { to, message } => {
-                let is_advertisement = to.is_multicast() && matches!(message, Message::Dio(_));
+                let is_advertisement = match message {
+                    Message::Dio(_) => to.is_multicast(),
+                    Message::Dao(_) => true,
+                    _ => false,
+                };
                 let message = Icmpv6::Rpl(message);
                 self.tell_ipv6(now, ipv6::Event::Message { to, message });
                 if is_advertisement {

@@ -108,7 +108,7 @@ impl Sender {
             shared.drop_frame(&queued, reason);
             return;
         }
-        if let Some(old) = self.queues.supersede(&queued) {
+        while let Some(old) = self.queues.supersede(&queued) {
             shared.drop_frame(&old, DropReason::Superseded);
         }
         match self.queues.push(queued, share(&shared.config, destination, membership)) {

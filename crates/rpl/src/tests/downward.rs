@@ -54,20 +54,18 @@ fn a_new_parent_gets_all_routes_and_the_old_one_a_no_path() {
     assert_eq!(targets, expected.iter().collect::<Vec<_>>());
 }
 
+fn ack(sequence: u8) -> Message {
+    let (status, dodag_id, options) = (DaoStatus::ACCEPTED, None, Vec::new());
+    Message::DaoAck(DaoAck { instance: 0, sequence, status, dodag_id, options })
+}
+
 #[test]
 fn a_dao_is_repeated_with_its_sequence_until_the_ack_and_then_never() {
     let mut script = Script::joined();
     let outputs = script.pass(Duration::from_secs(60));
     let sequences: Vec<u8> = daos(&outputs).iter().map(|dao| dao.sequence).collect();
     assert!(sequences.len() >= 3 && sequences.iter().all(|s| *s == sequences[0]), "{sequences:?}");
-    let ack = DaoAck {
-        instance: 0,
-        sequence: sequences[0],
-        status: DaoStatus::ACCEPTED,
-        dodag_id: None,
-        options: Vec::new(),
-    };
-    script.hear(0, &Message::DaoAck(ack));
+    script.hear(0, &ack(sequences[0]));
     assert_eq!(daos(&script.pass(Duration::from_secs(300))), Vec::<&Dao>::new());
 }
 
@@ -232,6 +230,55 @@ fn with_a_child_that_moved_go_the_routes_over_it() {
     let left: Vec<_> = script.node.routes().map(|(target, _)| *target).collect();
     assert_eq!(left, [global(2)]);
     assert!(outputs.contains(&Output::ChildRemoved { child: link_local(3) }));
+}
+
+#[test]
+fn what_a_child_that_moved_said_before_its_move_is_late() {
+    let mut root = Script::of(Config::root(link_local(0), global(0)));
+    let way = |root: &Script| root.node.next_hop(&global(4)).map(|next| next.address);
+    for (from, target, sequence) in [(3, 3, 241), (3, 4, 245), (2, 3, 242), (2, 4, 245)] {
+        root.hear(from, &Message::Dao(dao(target, sequence, 30)));
+    }
+    assert_eq!(way(&root), Some(link_local(2)), "a node below keeps its Path Sequence");
+    root.hear(3, &Message::Dao(dao(3, 241, 30)));
+    root.hear(3, &Message::Dao(dao(4, 245, 30)));
+    assert_eq!(way(&root), Some(link_local(2)), "a copy of the DAO from before");
+    root.hear(3, &Message::Dao(dao(4, 246, 30)));
+    assert_eq!(way(&root), Some(link_local(3)), "news of the target itself");
+    root.hear(2, &Message::Dao(dao(4, 247, 30)));
+    root.hear(3, &Message::Dao(dao(3, 243, 30)));
+    root.hear(3, &Message::Dao(dao(4, 247, 30)));
+    assert_eq!(way(&root), Some(link_local(3)), "it came back, and says so first");
+}
+
+#[test]
+fn a_dao_speaks_of_its_sender_first() {
+    let mut script = Script::of(Config::router(link_local(9)));
+    script.hear(0, &Message::Dio(dio(128)));
+    script.hear(3, &Message::Dao(dao(3, 241, 30)));
+    let outputs = script.pass(Duration::from_secs(20));
+    let targets: Vec<_> = daos(&outputs)[0].options.iter().step_by(2).collect();
+    let expected = [9, 3].map(|node| RplOption::Target(Target::host(global(node))));
+    assert_eq!(targets, expected.iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_parent_that_did_not_answer_hears_that_it_is_left_whatever_its_link() {
+    for (answers, farewells) in [(true, 0), (false, 1)] {
+        let mut script = Script::joined();
+        let outputs = script.pass(Duration::from_secs(20));
+        let sequence = daos(&outputs)[0].sequence;
+        if answers {
+            script.hear(0, &ack(sequence));
+        }
+        script.hear(2, &Message::Dio(dio(160)));
+        let outputs = script.etx(0, 20.0);
+        assert_eq!(script.parent(), Some(2));
+        let told = sent(&outputs).into_iter().filter(|(to, message)| {
+            *to == Destination::Unicast(link_local(0)) && message.name() == "dao"
+        });
+        assert_eq!(told.count(), farewells, "answers {answers}");
+    }
 }
 
 #[test]

@@ -38,7 +38,7 @@ pub(crate) enum FrameKind {
     Data,
     /// ICMPv6 messages of this node.
     Control,
-    /// A DIO to all neighbours: while one waits, a newer one replaces it.
+    /// A DIO to all neighbours or a DAO: while one waits, a newer one to the same neighbours replaces it.
     Advertisement,
     /// It helps its receiver, and nothing depends on its arrival.
     Advice,
