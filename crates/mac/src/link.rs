@@ -51,7 +51,8 @@ impl Link {
     }
 }
 
-/// All neighbours, in order of address; bounded, the one not heard for longest goes first.
+/// All neighbours, in order of address; bounded: of those that have acknowledged no frame, or else of all, the one not heard
+/// for longest goes first. Addresses that somebody makes up displace no neighbour that is in use.
 #[derive(Clone, Debug, Default)]
 pub struct LinkTable(Vec<Link>);
 
@@ -189,7 +190,8 @@ impl LinkTable {
         if self.0.len() < NEIGHBOURS_MAX {
             return;
         }
-        let oldest = self.0.iter().enumerate().min_by_key(|(_, l)| l.heard).map(|(i, _)| i);
+        let by_use = |(_, link): &(usize, &Link)| (link.has_acknowledged, link.heard);
+        let oldest = self.0.iter().enumerate().min_by_key(by_use).map(|(place, _)| place);
         if let Some(oldest) = oldest {
             self.0.remove(oldest);
         }
@@ -213,6 +215,18 @@ mod tests {
     use lowmesh_units::NodeId;
 
     const PEER: Eui64 = NodeId(1).eui64();
+
+    #[test]
+    fn addresses_that_somebody_makes_up_displace_no_neighbour_that_has_acknowledged() {
+        let mut links = LinkTable::default();
+        links.note_heard(Instant::ZERO, PEER, Dbm(-60.0));
+        links.note_sent(Instant::ZERO, PEER, 1, true);
+        for node in 2..1000 {
+            links.note_heard(Instant::from_secs(node), NodeId(node as u16).eui64(), Dbm(-60.0));
+        }
+        assert!(links.get(PEER).is_some_and(Link::acknowledges));
+        assert_eq!((links.iter().count(), links.get(NodeId(2).eui64())), (NEIGHBOURS_MAX, None));
+    }
 
     #[test]
     fn a_stronger_signal_never_suggests_a_worse_link() {

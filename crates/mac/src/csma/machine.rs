@@ -126,7 +126,7 @@ impl Csma {
             Some(DropReason::NotJoined)
         } else if payload.len() > self.room_to(destination) {
             Some(DropReason::TooLarge)
-        } else if !self.admits(destination, priority) {
+        } else if !self.makes_room(destination, priority) {
             Some(DropReason::QueueFull)
         } else if is_advice && self.is_silent(now, destination) {
             Some(DropReason::NoAck)
@@ -175,10 +175,19 @@ impl Csma {
         link.is_some_and(|link| link.is_silent(now))
     }
 
-    fn admits(&self, destination: Option<Eui64>, priority: Priority) -> bool {
-        let Shared { config, links, .. } = &self.shared;
+    /// Whether another frame to `destination` may wait, after others have given way to it.
+    fn makes_room(&mut self, destination: Option<Eui64>, priority: Priority) -> bool {
         let is_busy = self.transmitter.frame().is_some();
-        self.waiting.admits(config, links, destination, priority, is_busy)
+        loop {
+            let Shared { config, links, .. } = &self.shared;
+            if self.waiting.admits(config, links, destination, priority, is_busy) {
+                return true;
+            }
+            let Some(frame) = self.waiting.yield_place(config, links, destination) else {
+                return false;
+            };
+            self.refuse(frame.handle, frame.destination, DropReason::QueueFull);
+        }
     }
 
     /// The next frame in the queue gets its turn, unless one is on its way. In the thin MAC it is put back

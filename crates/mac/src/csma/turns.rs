@@ -5,7 +5,7 @@
 //!
 //! | bound | total | share | the next one |
 //! |---|---|---|---|
-//! | frames in the queue | `queue_frames_max` | a neighbour has as many as are free; all to which no frame has ended, together as many; all that did not acknowledge, together as many | is dropped, `queue_full` |
+//! | frames in the queue | `queue_frames_max` | a neighbour has as many as are free; all to which no frame has ended, together as many; all that did not acknowledge, together as many | to a neighbour that acknowledges takes the place of one to a neighbour that does not, one of which no frame has ended last; any other is dropped, `queue_full` |
 //! | turns | | one frame in [`TURNS_BEFORE_SILENT`] to a neighbour that does not acknowledge | waits |
 //! | copies of frames | | [`SILENT_COPIES`](crate::params::SILENT_COPIES) a second, to all that do not acknowledge | the first copy waits; a later one does not leave |
 //!
@@ -65,6 +65,21 @@ pub(super) fn admits(
     let class = standing(links, destination);
     let is_alike = |frame: &QueuedFrame| standing(links, frame.destination) == class;
     own < free && (class == Standing::Acknowledges || held(&is_alike) < free)
+}
+
+/// Where a frame stands that gives way to another one to `destination`, which is not admitted: the last one to a neighbour
+/// that did not acknowledge, or else to one that has not yet.
+pub(super) fn gives_way(
+    queue: &FrameQueue,
+    links: &LinkTable,
+    destination: Option<Eui64>,
+) -> Option<usize> {
+    if !acknowledges(links, destination) {
+        return None;
+    }
+    let standings = queue.iter().map(|frame| standing(links, frame.destination)).enumerate();
+    let (place, last) = standings.max_by_key(|(place, standing)| (*standing, *place))?;
+    (last != Standing::Acknowledges).then_some(place)
 }
 
 impl Turns {
@@ -165,6 +180,26 @@ mod tests {
         let silent: usize = (100..200).map(|n| fill(&mut queue, &links, Some(n), 99)).sum();
         assert_eq!(silent, 8);
         assert_eq!(fill(&mut queue, &links, Some(1), 99), 4);
+    }
+
+    #[test]
+    fn frames_to_neighbours_that_do_not_acknowledge_give_way_to_others_the_silent_first() {
+        let (mut queue, mut links) = (FrameQueue::default(), links(&[1]));
+        links.note_heard(Instant::ZERO, eui(9), Dbm(-60.0));
+        links.note_sent(Instant::ZERO, eui(9), 1, false);
+        for (to, count) in [(9, 2), (1, 1), (100, 1), (101, 1)] {
+            assert_eq!(fill(&mut queue, &links, Some(to), count), count);
+        }
+        for stranger in [9, 100, 102] {
+            assert_eq!(gives_way(&queue, &links, Some(eui(stranger))), None);
+        }
+        let order: Vec<_> = core::iter::from_fn(|| {
+            let place = gives_way(&queue, &links, Some(eui(1)))?;
+            queue.take(place)?.destination
+        })
+        .collect();
+        assert_eq!(order, [9, 9, 101, 100].map(eui));
+        assert_eq!(queue.len(), 1);
     }
 
     #[test]

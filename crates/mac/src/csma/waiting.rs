@@ -90,6 +90,22 @@ impl Waiting {
         }
     }
 
+    /// Takes a frame that gives way to another one to `destination`, which is not admitted.
+    pub fn yield_place(
+        &mut self,
+        config: &Config,
+        links: &LinkTable,
+        destination: Option<Eui64>,
+    ) -> Option<QueuedFrame> {
+        match self {
+            Self::One { queue, .. } if config.shares_queue => {
+                let place = turns::gives_way(queue, links, destination)?;
+                queue.take(place)
+            }
+            _ => None,
+        }
+    }
+
     /// Adds a frame that was admitted; `is_busy` when the transmitter holds one.
     pub fn insert(
         &mut self,
