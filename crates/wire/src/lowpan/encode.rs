@@ -24,7 +24,7 @@ pub(super) const SOURCE_STATEFUL: u8 = 0b0100_0000;
 pub(super) const MULTICAST: u8 = 0b0000_1000;
 pub(super) const DESTINATION_STATEFUL: u8 = 0b0000_0100;
 
-/// How many headers [`compress`] touches.
+/// How many headers of a packet are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// Those of RPL with 6LoRH (RFC 8138) if that can say them, and all behind them as in `Chain`.
