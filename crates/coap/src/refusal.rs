@@ -29,24 +29,16 @@ impl Understanding<'_> {
     pub(crate) fn of_request(&self, options: OptionsIter<'_>) -> Recognition {
         // RFC 7252 s5.4.1: "critical" is for endpoints; a proxy forwards what it does not know, if that is safe.
         let relayed = self.reverse_proxy || (self.proxy && is_for_proxy(options.clone()));
-        let mut recognition = options
-            .clone()
-            .recognise(|number| self.knows(number) || (relayed && !number.is_unsafe()));
-        // RFC 7252 s5.10.1: the value of a Uri-Path MUST NOT be "." or "..". The option is critical, and such a value counts
-        // as one that is not recognised.
-        if has_dot_segment(options, OptionNumber::URI_PATH) {
-            recognition.critical = recognition.critical.or(Some(OptionNumber::URI_PATH));
-        }
-        recognition
+        options.recognise(|number| self.knows(number) || (relayed && !number.is_unsafe()))
     }
     /// What the options of a response mean for its fate.
     pub(crate) fn of_response(&self, options: OptionsIter<'_>) -> Recognition {
         // RFC 7252 s5.7.1: what of it a proxy forwards, its own rules say, safe or unsafe.
         let relayed = self.proxy || self.reverse_proxy;
         let mut recognition = options.clone().recognise(|number| relayed || self.knows(number));
-        // RFC 7252 s5.10.7: the same of a Location-Path. It is elective, but the location without the segment would be another
-        // one. So the response is refused as a whole.
-        if has_dot_segment(options, OptionNumber::LOCATION_PATH) {
+        // RFC 7252 s5.10.7: a Location-Path is elective, but the location without a segment that it must not have would be
+        // another one. So the response is refused as a whole.
+        if recognition.faulty_elective && has_dot_segment(options, OptionNumber::LOCATION_PATH) {
             recognition.critical = recognition.critical.or(Some(OptionNumber::LOCATION_PATH));
         }
         recognition

@@ -12,6 +12,7 @@ use super::block::{Block, Exponent};
 use super::key::BodyKey;
 use crate::PeerAddress;
 use crate::event::ResponseTemplate;
+use crate::observe::REGISTER;
 use crate::params::{MAX_AGE_DEFAULT, REPETITION_MAX};
 use crate::quota::QuotaMap;
 use crate::resource::EntityTag;
@@ -26,8 +27,16 @@ struct Stored {
     /// When the application made it: its Max-Age counts from then.
     made: Instant,
     expires: Instant,
-    /// The request whose repetition it answers.
-    repetition: Option<(Repeatable, Instant)>,
+    repetition: Option<Repetition>,
+}
+
+/// The request whose repetition a response answers.
+#[derive(Debug)]
+struct Repetition {
+    of: Repeatable,
+    until: Instant,
+    /// The application agrees to keep the observation that the repetition may ask for.
+    agreed: bool,
 }
 
 /// What a repetition has in common with its request, beside the key.
@@ -122,7 +131,11 @@ impl<P: PeerAddress> Representations<P> {
         now: Instant,
     ) {
         // RFC 7252 s5.10.5: past its Max-Age the response is no longer what the application says.
-        let repetition = Some((of, now + max_age(&response).min(REPETITION_MAX)));
+        let until = now + max_age(&response).min(REPETITION_MAX);
+        let mut response = response;
+        // No later block has the option.
+        let agreed = response.options.remove(OptionNumber::OBSERVE);
+        let repetition = Some(Repetition { of, until, agreed });
         let same =
             |one: &ResponseTemplate| one.code == response.code && one.payload == response.payload;
         if let Some(stored) = self.stored.get(&place, now).filter(|one| same(&one.response)) {
@@ -136,7 +149,7 @@ impl<P: PeerAddress> Representations<P> {
         let stored = Stored { response, made: now, expires, repetition };
         let _kept = self.stored.insert(place, stored, octets, proven, now);
     }
-    /// The response to the repetition of a request, once.
+    /// The response to the repetition of a request, once; with Observe if the application agrees to an observation.
     pub fn take_repetition(
         &mut self,
         place: &(P, BodyKey),
@@ -144,10 +157,14 @@ impl<P: PeerAddress> Representations<P> {
         now: Instant,
     ) -> Option<ResponseTemplate> {
         let stored = self.stored.get(place, now)?;
-        let (kept, until) = stored.repetition.take()?;
+        let Repetition { of: kept, until, agreed } = stored.repetition.take()?;
         (kept == of && now < until).then(|| {
             let left = max_age(&stored.response).saturating_sub(now.since(stored.made));
-            aged(&stored.response, left)
+            let mut response = aged(&stored.response, left);
+            if agreed {
+                response.options.set_uint(OptionNumber::OBSERVE, REGISTER);
+            }
+            response
         })
     }
     /// A later block of what is kept; `None` if nothing is.

@@ -70,12 +70,18 @@ impl<P: PeerAddress> Requests<P> {
             }
             return;
         }
-        let non_lifetime = layer.lifetimes(from).non_confirmable;
-        let (answer, due) = match view.kind() {
-            Kind::Confirmable => (Answer::Piggybacked, now + layer.config.ack_delay),
-            _ if multicast => (Answer::Multicast { came: now }, now + non_lifetime),
-            _ => (Answer::NonConfirmable, now + non_lifetime),
+        let (answer, wait) = match view.kind() {
+            Kind::Confirmable => (Answer::Piggybacked, layer.config.ack_delay),
+            _ => {
+                let answer = if multicast {
+                    Answer::Multicast { came: now }
+                } else {
+                    Answer::NonConfirmable
+                };
+                (answer, layer.lifetimes(from).non_confirmable)
+            }
         };
+        let due = now + wait;
         let unwanted = Suppression::of(view.options(), multicast);
         let exchange = layer.ids.next();
         let (message_id, token) = (view.message_id(), view.token());

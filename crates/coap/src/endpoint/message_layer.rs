@@ -96,16 +96,27 @@ impl<P: PeerAddress> MessageLayer<P> {
     /// Makes a peer known. A full table forgets an idle peer for a newcomer, and a source with its share one of its own;
     /// false if no peer is idle. The address may be forged, so the table never grows past its bound.
     pub(super) fn admit(&mut self, peer: P, now: Instant) -> bool {
-        self.admit_with(peer, 0, now)
-    }
-    /// The same for a peer that has earned so many octets.
-    pub(super) fn admit_with(&mut self, peer: P, earned: usize, now: Instant) -> bool {
         if let Some(known) = self.peers.get_mut(&peer) {
+            known.last_used = now;
+            known.returned = true;
+            return true;
+        }
+        self.admit_newcomer(peer, 0, now)
+    }
+    /// The same for a peer that comes back, or is new, and has earned so many octets.
+    pub(super) fn admit_with(&mut self, from: P, earned: usize, now: Instant) -> bool {
+        if let Some(known) = self.peers.get_mut(&from) {
+            if known.age(now) {
+                self.admission.strangers.insert(from);
+            }
             known.last_used = now;
             known.returned = true;
             known.credit.earn(earned, now);
             return true;
         }
+        self.admit_newcomer(from, earned, now)
+    }
+    fn admit_newcomer(&mut self, peer: P, earned: usize, now: Instant) -> bool {
         let own_share = self.peers.of_source(peer.source()) >= self.config.peers_per_source;
         if own_share || self.peers.len() >= self.config.peers_max {
             let crowd = own_share.then(|| peer.source());
@@ -263,16 +274,14 @@ impl<P: PeerAddress> MessageLayer<P> {
         }
         self.peers.get(&peer).map_or(0, |known| known.room(peer.overhead(), now))
     }
-    /// A peer comes back: a proof of its address may be too old.
-    pub(super) fn age(&mut self, from: P, now: Instant) {
-        if self.peers.get_mut(&from).is_some_and(|known| known.age(now)) {
-            self.admission.strangers.insert(from);
-        }
-    }
-    /// A datagram of `len` octets came from a peer. An unknown peer stays unknown.
+    /// A datagram of `len` octets came from a peer, and is no request. An unknown peer stays unknown.
     pub(super) fn earn(&mut self, from: P, len: usize, now: Instant) {
         let worth = self.worth(from, len);
-        if let Some(known) = self.peers.get_mut(&from).filter(|known| !known.proven) {
+        let Some(known) = self.peers.get_mut(&from) else { return };
+        if known.age(now) {
+            self.admission.strangers.insert(from);
+        }
+        if !known.proven {
             known.credit.earn(worth, now);
         }
     }

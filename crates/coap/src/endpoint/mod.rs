@@ -168,19 +168,15 @@ impl<P: PeerAddress> Machine for Endpoint<P> {
     type Output = Output<P>;
 
     fn handle(&mut self, now: Instant, input: Input<'_, P>) -> Result<(), Rejected> {
-        if let Input::Request { peer, .. }
-        | Input::RequestVerified { peer, .. }
-        | Input::Ping { peer, .. } = &input
-        {
-            self.leave_silent_session(*peer, now);
-        }
         let Self { layer, own, requests } = self;
         match input {
             Input::Request { peer, message, handle } => {
-                own.request(layer, peer, message, false, handle, now)?;
+                self.leave_silent_session(peer, now);
+                self.own.request(&mut self.layer, peer, message, false, handle, now)?;
             }
             Input::RequestVerified { peer, message, handle } => {
-                own.request(layer, peer, message, true, handle, now)?;
+                self.leave_silent_session(peer, now);
+                self.own.request(&mut self.layer, peer, message, true, handle, now)?;
             }
             Input::Accept { handle, observes } => own.accept(layer, handle, observes, now),
             Input::Respond { exchange, response, handle } => {
@@ -192,7 +188,10 @@ impl<P: PeerAddress> Machine for Endpoint<P> {
             Input::Group(GroupInput::Repeat { handle, repetition, wait }) => {
                 own.repeat_group(layer, handle, repetition, wait, now)?;
             }
-            Input::Ping { peer, handle } => own.ping(layer, peer, handle, now)?,
+            Input::Ping { peer, handle } => {
+                self.leave_silent_session(peer, now);
+                self.own.ping(&mut self.layer, peer, handle, now)?;
+            }
             Input::Cancel { handle } => own.cancel(layer, handle, now),
             Input::Notify { peer, token, response, confirmable, handle } => {
                 let kind = if confirmable { Kind::Confirmable } else { Kind::NonConfirmable };

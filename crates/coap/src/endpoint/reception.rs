@@ -18,7 +18,6 @@ impl<P: PeerAddress> Endpoint<P> {
             Ok(view) => view,
             Err(error) => return self.on_malformed(from, bytes, error, now),
         };
-        self.layer.age(from, now);
         if view.code().class() != Class::Request {
             self.layer.earn(from, bytes.len(), now);
         }

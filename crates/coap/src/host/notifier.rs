@@ -257,6 +257,6 @@ impl<P: PeerAddress> Notifier<P> {
 
 /// Whether an application asks for a challenge with a response: [`ResponseTemplate::challenge`].
 pub(super) fn is_challenge(response: &ResponseTemplate) -> bool {
-    let echo = response.options.get(OptionNumber::ECHO);
-    response.code == Code::UNAUTHORIZED && echo.is_some_and(<[u8]>::is_empty)
+    response.code == Code::UNAUTHORIZED
+        && response.options.get(OptionNumber::ECHO).is_some_and(<[u8]>::is_empty)
 }

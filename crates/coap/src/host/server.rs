@@ -380,15 +380,16 @@ impl<P: PeerAddress> Server<P> {
         self.latest_block = None;
         let mut response = response;
         if let Some(mut asked) = self.forget(exchange) {
-            asked.agreed = response.options.get(OptionNumber::OBSERVE).is_some();
             if is_challenge(&response) {
                 response = self.challenge(layer, asked.peer, now);
             } else if asked.arrived.is_some() {
                 self.assemblies.end(&(asked.peer, asked.key()));
             }
             asked.wishes.apply(&mut response);
-            let token = self.register(layer, &asked, &mut response, now);
-            response = self.fit(layer, &asked, response, now);
+            asked.agreed = response.options.remove(OptionNumber::OBSERVE);
+            let token =
+                if asked.agreed { self.register(layer, &asked, &mut response, now) } else { None };
+            response = self.fit(layer, &asked, response, token.is_some(), now);
             let block = Block::read(response.options.iter(), OptionNumber::BLOCK2);
             self.latest_block = block.ok().flatten();
             let registration = token.map(|token| {
@@ -427,7 +428,7 @@ impl<P: PeerAddress> Server<P> {
         self.notifier.on_state(layer, &mut self.representations, question, state, now);
     }
 
-    /// Registers an observer if the client asks for it and the application agrees; returns its token.
+    /// Registers an observer, to which the application agrees, if the client asks for it; returns its token.
     fn register<T: Transport<P>>(
         &mut self,
         layer: &mut ExchangeLayer<P, T>,
@@ -435,9 +436,6 @@ impl<P: PeerAddress> Server<P> {
         response: &mut ResponseTemplate,
         now: Instant,
     ) -> Option<Token> {
-        if !response.options.remove(OptionNumber::OBSERVE) {
-            return None;
-        }
         let request = asked.observes.as_ref()?;
         // RFC 7641 s4.1: only a success registers.
         let success = response.code.class() == Class::Success;
@@ -466,22 +464,28 @@ impl<P: PeerAddress> Server<P> {
         Some(request.token.clone())
     }
 
-    /// Cuts a response to what may leave in answer to its request.
+    /// Cuts a response, which may register an observer, to what may leave in answer to its request.
     fn fit<T: Transport<P>>(
         &mut self,
         layer: &mut ExchangeLayer<P, T>,
         asked: &Asked<P>,
         response: ResponseTemplate,
+        registers: bool,
         now: Instant,
     ) -> ResponseTemplate {
         let (peer, wanted) = (asked.peer, asked.wanted);
         let credit = layer.transport.credit(peer, now);
         let overhead = response.encoded_len(asked.token_len) - response.payload.len();
         // An observer is notified of the next state within the same credit.
-        let observes = response.options.get(OptionNumber::OBSERVE).is_some();
-        let next = if observes { response.shortest_len(asked.token_len) } else { 0 };
-        let reserved = if observes { asked.peer.overhead() + next + NOTIFICATION_SLACK } else { 0 };
-        let surplus = protected_surplus(&response.options, overhead + BLOCK_OPTIONS_OVERHEAD);
+        let next = if registers { response.shortest_len(asked.token_len) } else { 0 };
+        let reserved =
+            if registers { asked.peer.overhead() + next + NOTIFICATION_SLACK } else { 0 };
+        // What fits into a block needs no surplus.
+        let surplus = if response.payload.len() > layer.preferred(peer).size() {
+            protected_surplus(&response.options, overhead + BLOCK_OPTIONS_OVERHEAD)
+        } else {
+            0
+        };
         let mut most = layer.affordable(peer, credit.saturating_sub(reserved), overhead, surplus);
         if most.1 == 0 {
             most = layer.affordable(peer, credit, overhead, surplus);
@@ -491,11 +495,11 @@ impl<P: PeerAddress> Server<P> {
             most = (most.0.min(block), most.1.min(block.size()));
         }
         let mut response = response;
-        let reads = reads(asked.code);
-        let challenges = response.options.get(OptionNumber::ECHO).is_some();
         // RFC 9175 s2.3: the client repeats a request that it gets an Echo value for. That must not perform it twice.
         let too_long = response.encoded_len(asked.token_len) > credit;
-        let whole = (too_long && reads && !challenges).then(|| response.clone());
+        let is_kept =
+            too_long && reads(asked.code) && response.options.get(OptionNumber::ECHO).is_none();
+        let whole = is_kept.then(|| response.clone());
         let cut = wanted.is_some() || response.payload.len() > most.1;
         if cut {
             let proven = layer.transport.is_proven(peer);

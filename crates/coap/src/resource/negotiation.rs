@@ -53,20 +53,23 @@ impl Wishes {
         if response.code.class() != Class::Success {
             return;
         }
-        let format = content_format(&response.options);
         // RFC 7252 s5.10.4: 4.06 MUST be sent if the preferred format cannot be returned.
-        if self.accept.is_some() && format.is_some() && format != self.accept {
+        if let Some(accepted) = self.accept
+            && content_format(&response.options).is_some_and(|format| format != accepted)
+        {
             *response = ResponseTemplate::new(Code::NOT_ACCEPTABLE);
             return;
         }
-        let untagged = response.options.get(OptionNumber::ETAG).is_none();
-        if untagged && !self.known.is_empty() && response.code == Code::CONTENT {
+        if self.known.is_empty() || response.code != Code::CONTENT {
+            return;
+        }
+        if response.options.get(OptionNumber::ETAG).is_none() {
             // The tag may be one that was made of the representation when it left in blocks.
             let tag = EntityTag::of(&response.payload);
             response.options.insert(OptionNumber::ETAG, tag.as_bytes());
         }
         let tag = response.options.get(OptionNumber::ETAG).and_then(EntityTag::new);
-        if response.code == Code::CONTENT && tag.is_some_and(|tag| self.known.contains(&tag)) {
+        if tag.is_some_and(|tag| self.known.contains(&tag)) {
             // RFC 7252 s5.9.1.3: 2.03 MUST include the tag and MUST NOT include a payload.
             response.code = Code::VALID;
             response.payload.clear();

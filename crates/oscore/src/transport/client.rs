@@ -33,7 +33,7 @@ pub(super) struct Asked<P> {
     due: Option<Instant>,
     /// How often it was made again with a new context.
     renewals: u8,
-    /// The challenge of a proxy has been answered.
+    /// The challenge of a proxy to the request that has left last has been answered.
     echoed: bool,
     /// A notification has come.
     observed: bool,
@@ -250,7 +250,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             else {
                 continue;
             };
-            asked.due = None;
+            (asked.due, asked.echoed) = (None, false);
             let (peer, token) = (asked.peer, asked.token.clone());
             let sent = asked.ties.seal_again(protection, &asked.request).and_then(|message| {
                 let message = RequestTemplate { token, ..message };
@@ -381,7 +381,8 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
         match sealed {
             Ok((ties, outer)) => {
                 let (renewals, token) = (asked.renewals + 1, asked.request.token.clone());
-                let asked = Asked { ties, outer, token, due: None, renewals, ..asked };
+                let (due, echoed) = (None, false);
+                let asked = Asked { ties, outer, token, due, renewals, echoed, ..asked };
                 self.asked.insert(handle, asked);
             }
             Err(_) => {

@@ -19,6 +19,7 @@ use lowmesh_coap::blockwise::{
     Arrival, Assembled, Assemblies, Block, BodyKey, Limits, Progress, Representations, RequestKey,
     Transfer,
 };
+use lowmesh_coap::echo::Challenges;
 use lowmesh_coap::exchange::{Association, ExchangeId, Input, Name, Output};
 use lowmesh_coap::params::BLOCK_OPTIONS_OVERHEAD;
 use lowmesh_coap::{Lifetimes, PeerAddress, RequestTemplate, ResponseTemplate, Transport};
@@ -35,6 +36,8 @@ use crate::params::{MAX_UNFRAGMENTED_SIZE, OUTER_BLOCKS_MAX, OUTER_BLOCKS_PER_SO
 pub(super) struct OuterBlocks<P> {
     assemblies: Assemblies<P>,
     representations: Representations<P>,
+    /// Of the senders of blocks. Those of the host are inside of what is protected, and for its clients.
+    challenges: Challenges,
     /// Responses that come in blocks, by the name of the request for the next block.
     gatherings: BTreeMap<Name, Gathering<P>>,
     serial: u64,
@@ -68,6 +71,7 @@ impl<P: PeerAddress> OuterBlocks<P> {
         let mut blocks = Self {
             assemblies: Assemblies::new(MAX_UNFRAGMENTED_SIZE, total, share),
             representations: Representations::new(total, share),
+            challenges: Challenges::new(),
             gatherings: BTreeMap::new(),
             serial: 0,
             lifetime: lifetimes.exchange,
@@ -178,6 +182,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             return None;
         }
         if let Some(block) = arrived {
+            self.take_echo(from, &message, now);
             let announced = message.options.get_uint(OptionNumber::SIZE1);
             let arrival = Arrival { block, payload: &message.payload, announced };
             let proven = self.transport.is_proven(from);
@@ -190,7 +195,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
                     message.payload = payload;
                 }
                 other => {
-                    let response = self.block_answer(from, block, &other);
+                    let response = self.block_answer(from, block, &other, now);
                     self.answer_outside(exchange, response, false, now);
                     return None;
                 }
@@ -221,8 +226,21 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             self.transport.handle(now, Input::Respond { exchange, response, handle })
         };
     }
+    /// A proxy that returns the value from the answer to an earlier block receives at its address.
+    fn take_echo(&mut self, from: P, message: &Message, now: Instant) {
+        let echo = message.options.get(OptionNumber::ECHO);
+        if echo.is_some_and(|value| self.outer.challenges.meet(from, value, now)) {
+            self.transport.prove(from, now);
+        }
+    }
     /// The answer to a block that is not the last, or does not fit.
-    fn block_answer(&self, from: P, block: Block, assembled: &Assembled) -> ResponseTemplate {
+    fn block_answer(
+        &mut self,
+        from: P,
+        block: Block,
+        assembled: &Assembled,
+        now: Instant,
+    ) -> ResponseTemplate {
         let (code, more) = match assembled {
             Assembled::Busy | Assembled::Whole(_) => return ResponseTemplate::busy(),
             Assembled::Continue => (Code::CONTINUE, true),
@@ -235,6 +253,12 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             // RFC 7959 s4: how long it may be.
             let octets = self.outer.assemblies.body_max() as u32;
             response.options.set_uint(OptionNumber::SIZE1, octets);
+        }
+        if more && !self.transport.is_proven(from) {
+            // RFC 9175 s2.3: outside, an Echo value asks only whether the sender receives at its address. The value in the
+            // response to the whole is inside, so that the client would send all blocks a second time.
+            let value = self.outer.challenges.challenge(from, now, &mut self.rng);
+            response.options.set(OptionNumber::ECHO, &value);
         }
         response
     }

@@ -37,11 +37,16 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// Whether `value` may follow an option numbered `previous`: its length is right, and it is not
-    /// repeated against the rules.
+    /// Whether `value` may follow an option numbered `previous`: its length is right, it is not
+    /// repeated against the rules, and a segment of a path is not what a relative reference has.
     pub(super) fn admits(&self, value: &[u8], previous: Option<OptionNumber>) -> bool {
         let lengths = usize::from(self.len_min)..=usize::from(self.len_max);
-        lengths.contains(&value.len()) && (self.repeatable || previous != Some(self.number))
+        // RFC 7252 s5.10.1, s5.10.7: the value MUST NOT be "." or "..".
+        let is_dots = matches!(value, b"." | b"..")
+            && matches!(self.number, OptionNumber::URI_PATH | OptionNumber::LOCATION_PATH);
+        lengths.contains(&value.len())
+            && (self.repeatable || previous != Some(self.number))
+            && !is_dots
     }
 }
 

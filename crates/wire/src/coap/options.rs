@@ -64,8 +64,8 @@ impl<'a> OptionsIter<'a> {
     /// What has to be done about these options, when the receiver processes those of RFC 7252 and
     /// those that `knows` says yes to.
     ///
-    /// An option of wrong length (s5.4.3) and the second of an option that is not repeatable
-    /// (s5.4.5) count as not recognised.
+    /// An option of wrong length (s5.4.3), the second of an option that is not repeatable (s5.4.5), and
+    /// a segment `.` or `..` of a path (s5.10.1, s5.10.7) count as not recognised.
     #[inline]
     pub fn recognise(self, knows: impl Fn(OptionNumber) -> bool) -> Recognition {
         let mut recognition = Recognition { critical: None, faulty_elective: false };
@@ -89,7 +89,7 @@ impl<'a> OptionsIter<'a> {
 pub struct Recognition {
     /// The first critical option that is not recognised: the message must be refused.
     pub critical: Option<OptionNumber>,
-    /// An elective option has a wrong length or came once too often:
+    /// An elective option has a value that it must not have, or came once too often:
     /// [`Options::drop_faulty_electives`] takes out what has to be ignored.
     pub faulty_elective: bool,
 }
@@ -412,6 +412,19 @@ mod tests {
         assert_eq!(critical(&accept), None);
         accept.insert_uint(OptionNumber::ACCEPT, 50);
         assert_eq!(critical(&accept), Some(OptionNumber::ACCEPT));
+    }
+
+    #[test]
+    fn a_segment_of_dots_makes_a_path_unrecognised_and_a_location_faulty() {
+        for (segment, dots) in [(&b"."[..], true), (b"..", true), (b"...", false), (b".a", false)] {
+            let mut path = Options::new();
+            path.insert(OptionNumber::URI_PATH, segment);
+            path.insert(OptionNumber::URI_QUERY, segment);
+            assert_eq!(critical(&path), dots.then_some(OptionNumber::URI_PATH));
+            let mut location = Options::new();
+            location.insert(OptionNumber::LOCATION_PATH, segment);
+            assert_eq!(location.iter().recognise(NOTHING_MORE).faulty_elective, dots);
+        }
     }
 
     #[test]

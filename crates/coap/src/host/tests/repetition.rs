@@ -76,6 +76,30 @@ fn a_repeated_registration_whose_state_a_challenge_has_replaced_registers() {
 }
 
 #[test]
+fn a_repetition_that_observes_registers_although_its_first_request_did_not() {
+    // The state is cut, or a challenge is in its place.
+    for wordy in [0, 250] {
+        let request = get(Kind::Confirmable, 1, "/t");
+        let long = state(&body(600)).with_option(OptionNumber::LOCATION_PATH, &vec![b'x'; wordy]);
+        let (mut server, first) = asked_for(&request, long);
+        let wanted = if wordy > 0 { Code::UNAUTHORIZED } else { Code::CONTENT };
+        assert_eq!((first.code, server.observers()), (wanted, 0));
+        let mut again = repeated(&request, &first, 2);
+        again.options.insert_uint(OptionNumber::OBSERVE, 0);
+        hear(&mut server, STRANGER, &again, T0);
+        let second = answer(&mut server);
+        assert!(second.options.get(OptionNumber::OBSERVE).is_some());
+        assert_eq!((second.payload, server.observers()), (body(600), 1));
+        // It hears of the next state.
+        let later = T0 + Duration::from_secs(5);
+        server.changed("/t", later);
+        let sent = super::drive::answer_all(&mut server, b"next", later);
+        assert_eq!((sent.len(), &sent[0].1.payload[..]), (1, &b"next"[..]));
+        assert_eq!(sent[0].1.token, again.token);
+    }
+}
+
+#[test]
 fn a_new_observer_that_a_full_table_challenges_asks_the_application_once() {
     let mut server = host(2, CAREFUL);
     server.set_observers_max(1);

@@ -103,6 +103,26 @@ impl Observed {
 }
 
 #[test]
+fn each_registration_of_an_observation_meets_a_challenge_in_the_open() {
+    let mut world = Observed::new();
+    let (_, (mut again, mut received)) = world.registering_again();
+    for round in 0..2 {
+        let mut challenge = StreamMessage::new(Code::UNAUTHORIZED);
+        challenge.options.insert(OptionNumber::ECHO, &[round; 8]);
+        assert!(world.hears(&again, &challenge, true).is_empty());
+        // Here a copy of it; the first one has left at once.
+        let met = world.next_sent().remove(0);
+        assert_eq!(met.options.get(OptionNumber::ECHO), Some(&[round; 8][..]), "{round}");
+        assert_eq!((&met.payload, &met.token), (&again.payload, &again.token));
+        let answer = world.state(&mut received, Code::CONTENT, "here");
+        assert_eq!(world.hears(&met, &answer, true), ["here"]);
+        again = world.next_sent().remove(0);
+        let outer = StreamMessage::from(&again);
+        received = world.server.unprotect_request(&outer).expect("valid").1;
+    }
+}
+
+#[test]
 fn a_notification_of_an_earlier_registration_is_no_answer_to_the_next_one() {
     let mut world = Observed::new();
     let ((first, mut under_first), (again, mut under_again)) = world.registering_again();

@@ -62,6 +62,10 @@ struct Relayed {
     served: Vec<Message>,
     /// Messages with a block option outside: to the client, and to the server.
     blocks: [usize; 2],
+    /// Requests that the client has sent.
+    requests: usize,
+    /// The block of a request that the server answers with a challenge in the open, once.
+    challenged: Option<u32>,
 }
 
 impl Relayed {
@@ -76,6 +80,8 @@ impl Relayed {
             asked: BTreeMap::new(),
             served: Vec::new(),
             blocks: [0; 2],
+            requests: 0,
+            challenged: None,
         }
     }
     fn ask(&mut self, message: RequestTemplate) -> Vec<Output<u8>> {
@@ -99,6 +105,7 @@ impl Relayed {
             if let Some(output) = self.client.poll_output() {
                 match output {
                     Output::Send { bytes, .. } => {
+                        self.requests += 1;
                         let input = Input::Datagram { from: CLIENT, bytes: &bytes };
                         self.proxy[0].handle(now, input).expect("never fails");
                     }
@@ -119,6 +126,11 @@ impl Relayed {
                 match output {
                     Output::Send { bytes, .. } => {
                         self.count(1, &bytes);
+                        if let Some(challenge) = self.challenge(&bytes) {
+                            let input = Input::Datagram { from: SERVER, bytes: &challenge };
+                            self.proxy[1].handle(now, input).expect("never fails");
+                            continue;
+                        }
                         let input = Input::Datagram { from: PROXY, bytes: &bytes };
                         self.server.handle(now, input).expect("never fails");
                     }
@@ -150,6 +162,20 @@ impl Relayed {
                 return heard;
             }
         }
+    }
+    /// What a server that wants a proof first answers to a block.
+    fn challenge(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let request = Message::parse(bytes).expect("our own");
+        let block = Block::read(request.options.iter(), OptionNumber::BLOCK1).expect("proper")?;
+        self.challenged = Some(self.challenged?).filter(|number| *number != block.number);
+        if self.challenged.is_some() {
+            return None;
+        }
+        let kind = Kind::Acknowledgement;
+        let mut challenge = Message::new(kind, Code::UNAUTHORIZED, request.message_id);
+        challenge.token = request.token;
+        challenge.options.insert(OptionNumber::ECHO, b"value");
+        Some(challenge.to_vec())
     }
     fn relay(&mut self, exchange: IncomingId, message: &Message) {
         let handle = Handle(100 + self.asked.len() as u64);
@@ -206,6 +232,31 @@ fn a_client_whose_address_is_not_proven_gets_small_blocks_and_a_challenge_of_the
         assert_eq!(response(&heard).payload, body(len));
         assert!(world.blocks[0] > 0);
         assert!(world.proxy[0].is_proven(CLIENT), "the challenge was answered");
+    }
+}
+
+#[test]
+fn a_proxy_has_proven_its_address_before_a_message_in_blocks_is_whole() {
+    let mut world = Relayed::new(Exponent::MAX, Exponent::MIN);
+    let limits = HostLimits::default();
+    world.server = end_with("server", "client", OwnRequests::Plain, Plain::Refused, limits);
+    world.state = body(900);
+    let put = RequestTemplate::new(Code::PUT, "/large").with_payload(body(900));
+    assert_eq!(response(&world.ask(put)).payload, body(900));
+    // Its client has been asked for nothing, and has sent the message once.
+    assert_eq!((world.served.len(), world.requests), (1, 1));
+    assert!(world.server.transport().is_proven(PROXY));
+}
+
+#[test]
+fn the_challenge_of_a_server_in_place_of_the_answer_to_a_block_is_met_by_the_proxy() {
+    for challenged in [0, 3] {
+        let mut world = Relayed::new(Exponent::MAX, Exponent::MIN);
+        world.challenged = Some(challenged);
+        let put = RequestTemplate::new(Code::PUT, "/large").with_payload(body(900));
+        assert_eq!(response(&world.ask(put)).code, Code::CONTENT);
+        assert_eq!((world.served.len(), world.challenged), (1, None));
+        assert_eq!(world.served[0].payload, body(900));
     }
 }
 
