@@ -70,16 +70,12 @@ impl<P: PeerAddress> Requests<P> {
             }
             return;
         }
-        let (answer, wait) = match view.kind() {
-            Kind::Confirmable => (Answer::Piggybacked, layer.config.ack_delay),
-            _ => {
-                let answer = if multicast {
-                    Answer::Multicast { came: now }
-                } else {
-                    Answer::NonConfirmable
-                };
-                (answer, layer.lifetimes(from).non_confirmable)
-            }
+        let (answer, wait) = if view.kind() == Kind::Confirmable {
+            (Answer::Piggybacked, layer.config.ack_delay)
+        } else if multicast {
+            (Answer::Multicast { came: now }, layer.lifetimes(from).non_confirmable)
+        } else {
+            (Answer::NonConfirmable, layer.lifetimes(from).non_confirmable)
         };
         let due = now + wait;
         let unwanted = Suppression::of(view.options(), multicast);

@@ -382,7 +382,7 @@ impl<P: PeerAddress, T: Transport<P>, C: SecurityContexts> Protected<P, T, C> {
             Ok((ties, outer)) => {
                 let (renewals, token) = (asked.renewals + 1, asked.request.token.clone());
                 let (due, echoed) = (None, false);
-                let asked = Asked { ties, outer, token, due, renewals, echoed, ..asked };
+                let asked = Asked { outer, ties, token, due, renewals, echoed, ..asked };
                 self.asked.insert(handle, asked);
             }
             Err(_) => {
