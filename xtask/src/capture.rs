@@ -147,9 +147,10 @@ const COLUMNS: &[&str] = &[
     "_ws.expert.message",
 ];
 
-/// Remarks of tshark 4.0 about a packet that is well: it does not know the option Request-Tag (RFC 9175 s3.2), and a packet
-/// has a frame on each hop.
-const KNOWN_REMARKS: &[&str] = &["Invalid Option Number 292", "Retransmitted"];
+/// Remarks of tshark 4.0 about a packet that is well: it does not know the option Request-Tag (RFC 9175 s3.2) nor RPL's
+/// option of type 0x23 (RFC 9008 s4.1.3), and a packet has a frame on each hop.
+const KNOWN_REMARKS: &[&str] =
+    &["Invalid Option Number 292", "Unknown Data (not interpreted)", "Retransmitted"];
 
 /// ICMPv6 type of RPL control messages (RFC 6550 s6).
 const ICMPV6_RPL: &str = "155";
