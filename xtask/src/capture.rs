@@ -246,7 +246,7 @@ fn tally(dissection: &str) -> Tally {
         let known =
             !remarks.is_empty() && remarks.split(';').all(|one| KNOWN_REMARKS.contains(&one));
         tally.frames += 1;
-        let mut names: Vec<&str> = stack.split(':').collect();
+        let mut names = protocols(stack);
         names.extend((!sixtop.is_empty()).then_some("6top"));
         names.extend((icmpv6 == ICMPV6_RPL).then_some("rpl"));
         names.extend((icmpv6 == ICMPV6_MPL).then_some("mpl"));
@@ -280,6 +280,19 @@ fn tally(dissection: &str) -> Tally {
         }
     }
     tally
+}
+
+/// The protocols in the stack that tshark names. It also calls the octets of an extension header that LOWPAN_NHC compresses
+/// "data", before it names the IPv6 packet with that header.
+fn protocols(stack: &str) -> Vec<&str> {
+    let all: Vec<&str> = stack.split(':').collect();
+    let place = |name| all.iter().position(|one| *one == name);
+    let headers = match (place("6lowpan"), place("ipv6")) {
+        (Some(compressed), Some(packet)) => compressed..packet,
+        _ => 0..0,
+    };
+    let is_header = |place: usize| headers.contains(&place) && all[place] == "data";
+    (0..all.len()).filter(|place| !is_header(*place)).map(|place| all[place]).collect()
 }
 
 fn judge(tally: &Tally, wanted: &[&str]) -> Result<()> {
@@ -341,6 +354,14 @@ mod tests {
         let text = format!("{GOOD}6\twpan-tap:6lowpan\t1\t0x0001\t\t\t\t0\t\t\t0\n");
         let tally = tally(&text);
         assert_eq!((tally.faults.len(), tally.seen["rfrag_abort"]), (0, 1));
+    }
+
+    #[test]
+    fn extension_headers_are_no_data_and_what_is_behind_the_packet_is() {
+        let faults = |stack| tally(&format!("{GOOD}6\t{stack}\t\t0x0001\t\t155\n")).faults.len();
+        assert_eq!(faults("wpan-tap:6lowpan:data:data:ipv6:ipv6.hopopts:icmpv6"), 0);
+        assert_eq!(faults("wpan-tap:6lowpan:data:ipv6:ipv6.hopopts:icmpv6:data"), 1);
+        assert_eq!(faults("wpan-tap:6lowpan:data"), 1);
     }
 
     #[test]
