@@ -48,20 +48,12 @@ const FORMS: &[(&str, &[&str])] = &[
     ("observation", &["--set", "traffic.application=observe"]),
 ];
 
-/// A run of a form of traffic; each adds its keys.
-const FORM: &[&str] = &[
-    "grid-25",
-    "--seeds",
-    "1",
-    "--jobs",
-    "1",
-    "--set",
-    "duration=12min",
-    "--set",
-    "warmup=6min",
-    "--set",
-    "coap.oscore=true",
-];
+/// A run of twelve minutes of the grid; each capture adds its keys.
+const GRID: &[&str] =
+    &["grid-25", "--seeds", "1", "--jobs", "1", "--set", "duration=12min", "--set", "warmup=6min"];
+
+/// The key of the forms of traffic.
+const PROTECTED: &[&str] = &["--set", "coap.oscore=true"];
 
 /// What a capture of a form must hold: `oscore` is what tshark has decrypted.
 const OF_FORMS: &[&str] = &["6lowpan", "coap", "oscore"];
@@ -83,22 +75,9 @@ fn contexts() -> Vec<String> {
     (1..GRID_NODES).flat_map(|node| ["-o".to_owned(), row(node)]).collect()
 }
 
-/// Requests from node to node, which the root puts into packets of its own.
-const BETWEEN_NODES: &[&str] = &[
-    "grid-25",
-    "--seeds",
-    "1",
-    "--jobs",
-    "1",
-    "--set",
-    "duration=12min",
-    "--set",
-    "warmup=6min",
-    "--set",
-    "rpl.mode=non-storing",
-    "--set",
-    "traffic.collector=next",
-];
+/// Requests from node to node, which the root encapsulates.
+const BETWEEN_NODES: &[&str] =
+    &["--set", "rpl.mode=non-storing", "--set", "traffic.collector=next"];
 
 /// The methods of carrying a large packet, and what a capture of each must hold.
 const MODES: &[(&str, &[&str])] = &[
@@ -170,10 +149,10 @@ pub fn run(args: &[String]) -> Result<()> {
     let binary = product::build()?;
     examine(&binary, "mesh", RUN, WANTED)?;
     for (form, keys) in FORMS {
-        let args: Vec<&str> = FORM.iter().chain(*keys).copied().collect();
-        examine(&binary, form, &args, OF_FORMS)?;
+        examine(&binary, form, &[GRID, PROTECTED, keys].concat(), OF_FORMS)?;
     }
-    examine(&binary, "between-nodes", BETWEEN_NODES, &["6lowpan", "rpl", "coap", "tunnel"])?;
+    let args = [GRID, BETWEEN_NODES].concat();
+    examine(&binary, "between-nodes", &args, &["6lowpan", "rpl", "coap", "tunnel"])?;
     for (mode, wanted) in MODES {
         let choice = format!("fragments.mode={mode}");
         let args: Vec<&str> = LARGE.iter().copied().chain(["--set", &choice]).collect();
@@ -252,7 +231,7 @@ fn tally(dissection: &str) -> Tally {
         names.extend((icmpv6 == ICMPV6_MPL).then_some("mpl"));
         let is_experiment = ICMPV6_EXPERIMENTS.contains(&icmpv6);
         names.extend(is_experiment.then_some("group_control"));
-        // Two IPv6 headers: a packet in a packet.
+        // Two IPv6 headers: an encapsulated packet.
         let headers = names.iter().filter(|name| **name == "ipv6").count();
         names.extend((headers > 1).then_some("tunnel"));
         names.extend((!fragment.is_empty()).then_some("fragment"));

@@ -151,7 +151,7 @@ fn may_be_told(packet: &[u8], headers: &Headers) -> bool {
 pub(crate) enum Trouble {
     /// The packet was made here.
     Own(Output),
-    /// It carried one of another node, the beginning of which is here.
+    /// It encapsulated a packet of another node, which begins so.
     Carried(Problem, Vec<u8>),
 }
 

@@ -105,8 +105,8 @@ impl Cutter {
     pub fn cut<'a>(&mut self, packet: &'a [u8]) -> Option<Result<Fragments<'a>, DropReason>> {
         self.cut_to(self.limit?, packet)
     }
-    /// The same of a packet around another one. RFC 2473 s7.1: where the inner packet is not larger than the least MTU, the
-    /// node that puts it into the outer one cuts the outer one.
+    /// The fragments of an outer packet. RFC 2473 s7.1: if the inner packet is not larger than the least MTU, the encapsulator
+    /// fragments the outer one.
     pub fn cut_outer<'a>(&mut self, packet: &'a [u8]) -> Option<Result<Fragments<'a>, DropReason>> {
         let whole = Limit { packet: MTU as usize, fragment: MTU as usize };
         self.cut_to(self.limit.unwrap_or(whole), packet)

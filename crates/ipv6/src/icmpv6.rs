@@ -29,7 +29,7 @@ pub(crate) enum Reply {
     None,
     /// Somebody is to hear of it.
     Tell(Output),
-    /// The source of the packet in a packet of this node is to hear of an error that met its outer packet.
+    /// An error to the source of an inner packet, because of an error about its outer packet.
     Relayed(Problem, Vec<u8>),
     /// A message goes back, over routers where there are some.
     Routed(Message),

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`Event::Packet`], [`Event::Beginning`] | [`forward`]: `decide`, then the lent [`Routing::forward`] |
 //! | ... that is for this node | `receive`: `deliver`, which asks [`reassemble`], [`udp`] and `icmpv6` |
-//! | ... with a packet in it | `receive`: `opens`, then `machine`: `on_inner` |
+//! | ... that is encapsulated | `receive`: `opens`, then `machine`: `on_inner` |
 //! | ... that ends here | `receive`: `end`, which asks `error`: `about` |
 //! | ... that is for a group further than the link | the multicast engine of the driver, then [`Event::Delivery`] |
 //! | [`Event::Uplink`] | [`forward`]: `decide`, then `send`: `enclose` |
@@ -24,7 +24,7 @@
 //!   the routing protocol is asked.
 //! - [`source_route`]: the step and the making of an RFC 6554 routing header.
 //! - [`packet`]: making a packet, with RPL's option in it; `send`: its first hop; `name`: its name.
-//! - `tunnel`: packets in packets, by which the root gives its option and route to packets of others.
+//! - `tunnel`: IP-in-IP encapsulation, by which the root adds its option and route to packets of others.
 //! - [`fragment`] and [`reassemble`]: packets cut at the source and put together at the destination.
 //! - [`udp`]: which local port a packet is for. TCP segments come out as they are, to a node that takes them.
 //! - `icmpv6`: what a node answers; `error`: the errors that it sends and hears of.

@@ -59,14 +59,14 @@ pub struct Config {
     pub contexts: Contexts,
 }
 
-/// Where a packet goes from here.
+/// The next step of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     /// It is for this node.
     Here,
     /// To this neighbour.
     Via(Eui64),
-    /// Into a packet of this node, which has the route. Nothing in it is edited yet.
+    /// Encapsulated by this node, which has the route. Nothing in it is edited yet.
     Enclosed,
 }
 
@@ -318,20 +318,20 @@ impl Ipv6 {
         }
     }
 
-    /// True for a packet to this node; any other one pays for its hop here, and may go on.
+    /// True for a packet to this node; of any other one the hop limit is decremented.
     fn arrives(&self, bytes: &mut [u8], headers: &mut Headers) -> Result<bool, DropReason> {
         match self.forwarder.decide(bytes, headers) {
             Decision::Deliver => return Ok(true),
             Decision::Forward { .. } => {}
-            // RPL knows more routes than the table has. The hop is not paid for yet.
+            // RPL knows more routes than the table has. The hop limit is not decremented yet.
             Decision::Drop(DropReason::NoRoute) => uplink::spend_hop(bytes),
             Decision::Drop(reason) => return Err(reason),
         }
         Ok(false)
     }
 
-    /// Sends a packet of another node, which has paid for its hop here, into the mesh: in a packet of this node where it
-    /// needs RPL's option or a route.
+    /// Sends a packet of another node, whose hop limit is decremented already, into the mesh: encapsulated where it needs
+    /// RPL's option or a route.
     fn enclose(&mut self, now: Instant, routing: &mut dyn Routing, bytes: Vec<u8>, handle: Handle) {
         if bytes.len() > MTU as usize {
             return self.end(now, routing, &bytes, handle, DropReason::TooLarge);
@@ -362,7 +362,7 @@ impl Ipv6 {
         }
     }
 
-    /// A packet came in another one that ended here.
+    /// Handles a packet that was encapsulated in one to this node.
     fn on_inner(&mut self, now: Instant, routing: &mut dyn Routing, inner: Inner) {
         let Inner { mut packet, handle } = inner;
         let is_root = self.sending(now, routing).1.is_root();
@@ -374,19 +374,19 @@ impl Ipv6 {
             Ok(self.arrives(&mut packet, &mut headers)?.then_some(headers))
         });
         match arrived {
-            // A packet in this one is a stranger's: it does not come out.
+            // A further encapsulated packet is not opened: its encapsulator is not known.
             Ok(Some(headers)) => self.deliver(now, routing, packet, &headers, handle, None),
             Ok(None) if is_root && self.leaves(&packet) => {
                 self.outbox.push(Output::Uplink { packet, handle });
             }
             Ok(None) if is_root => self.enclose(now, routing, packet, handle),
-            // RFC 6550 s11.2.2.3: what came down does not go up again.
+            // RFC 6550 s11.2.2.3: a packet that travelled down is not sent up again.
             Ok(None) => self.end(now, routing, &packet, handle, DropReason::NoRoute),
             Err(reason) => self.end(now, routing, &packet, handle, reason),
         }
     }
 
-    /// The way of a packet from here; `bytes` may be its beginning.
+    /// The next step of a packet; `bytes` may be only its beginning.
     fn route(
         &mut self,
         now: Instant,
@@ -419,7 +419,7 @@ impl Ipv6 {
         };
         // RFC 6550 s11.2: a forwarded packet is checked against the rank of the node that sent it.
         match routing.forward(now, &context) {
-            // RFC 6550 s9.7, RFC 6554 s4.1: the root puts a packet that needs a route into one of its own.
+            // RFC 6550 s9.7, RFC 6554 s4.1: the root encapsulates a packet that needs a route.
             Verdict::Forward { .. }
                 if !context.source_routed && needs_route(routing, &destination) =>
             {
@@ -488,7 +488,7 @@ impl Ipv6 {
     }
 }
 
-/// True at the root of a non-storing network for a packet that goes further than to a child.
+/// True at the root of a non-storing network for a packet to a node that is no child of the root.
 fn needs_route(routing: &dyn Routing, destination: &Address) -> bool {
     routing.source_route(destination).is_some_and(|hops| hops.len() > 1)
 }

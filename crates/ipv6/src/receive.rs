@@ -60,7 +60,7 @@ fn note(outbox: &mut Outbox<Output>, handle: Handle, packet: Packet) {
     }
 }
 
-/// A packet that came in another one, with its name.
+/// A packet that was encapsulated, with its name.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub packet: Vec<u8>,
@@ -79,8 +79,8 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Takes a packet that is for this node, or a fragment of one; `from` is the neighbour that sent it, if one did. Gives
-    /// the packet in it back if it comes out here.
+    /// Takes a packet that is for this node, or a fragment of one; `from` is the neighbour that sent it, if one did.
+    /// Returns the inner packet if this node decapsulates it.
     pub fn deliver(
         &mut self,
         rest: &mut Rest<'_>,
@@ -310,11 +310,11 @@ impl Receiver {
     }
 }
 
-/// Whether the packet in a packet to this node comes out here; otherwise its next header is not known here.
+/// Whether this node decapsulates a packet to it; otherwise IPv6 is no next header that it knows.
 ///
-/// A router puts packets of the root alone into the place of their outer packets, and the root those of nodes of its mesh.
-/// RFC 2473 s9: anybody else could let a router forward what its neighbours filter, or give it a source of his own choice.
-/// What comes over the uplink, or in a packet that has come out already, has no neighbour that sent it.
+/// A router decapsulates only packets of the root, and the root only those of nodes of its mesh. RFC 2473 s9: any other
+/// encapsulator could make a router forward what its neighbours filter, or choose the source address. A packet over the
+/// uplink, or one that was encapsulated itself, has no neighbour that sent it.
 fn opens(rest: &Rest<'_>, headers: &Headers, handle: Handle, from: Option<Eui64>) -> bool {
     let Some(root) = rest.routing.root() else { return false };
     let (source, addresses) = (headers.ip.source, &rest.forwarder.addresses);

@@ -66,7 +66,7 @@ pub trait Routing: core::fmt::Debug {
     /// The hops to `destination`, the first hop first and the destination last, that a packet from here carries
     /// (RFC 6554); `None` if it needs no such route.
     fn source_route(&self, destination: &Address) -> Option<Vec<Address>>;
-    /// The root of the network, at which packets in packets begin and end (RFC 9008 s7 and s8); `None` where packets need
+    /// The root of the network, at which tunnels begin and end (RFC 9008 s7 and s8); `None` where packets need
     /// no RPL option.
     fn root(&self) -> Option<Address> {
         None

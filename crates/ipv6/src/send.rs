@@ -73,8 +73,8 @@ impl EventContext<'_> {
         self.routing.root().is_some_and(|root| self.forwarder.addresses.contains(&root))
     }
 
-    /// The first hop into the mesh of a packet that another node made, and the packet in one of this root if it needs RPL's
-    /// option: RFC 9008 s7.2.2 and s8.2.2 (from elsewhere), s8.3.1 (between two nodes). It has paid for its hop here.
+    /// The first hop into the mesh of a packet that another node made, and the packet, encapsulated if it needs RPL's option:
+    /// RFC 9008 s7.2.2 and s8.2.2 (from elsewhere), s8.3.1 (between two nodes). Its hop limit is decremented already.
     pub fn enclose(
         &mut self,
         packet: &[u8],
@@ -93,8 +93,8 @@ impl EventContext<'_> {
         Ok((Some(outer), next_hop))
     }
 
-    /// The root, for a packet that would leave the mesh with an option that others may not skip: it takes the option out
-    /// again by taking the packet out of another one. RFC 6553 s5, RFC 9008 s4.2.
+    /// The root, for a packet that would leave the mesh with an option that others may not skip: the packet goes encapsulated
+    /// to the root, which removes the option with the outer header. RFC 6553 s5, RFC 9008 s4.2.
     fn root_that_removes(
         &self,
         destination: &Address,
@@ -299,7 +299,7 @@ impl Sender {
         self.cut(context, packet, handle, |bytes| Output::Send { bytes, next_hop, handle });
     }
 
-    /// Sends a packet around another one, cut to what fits.
+    /// Sends an outer packet, fragmented if it has to be.
     pub fn cut_and_send_outer(
         &mut self,
         context: &mut EventContext<'_>,

@@ -1,14 +1,14 @@
-//! Packets in packets (RFC 2473): how a node gives headers of its own to a packet that another node made.
+//! IP-in-IP encapsulation (RFC 2473): how a node adds headers to a packet that another node made.
 //!
-//! RFC 8200 s4: a node on the path neither puts headers into a packet nor takes them out. So the root puts a packet that
-//! needs RPL's option and a source route into a packet of its own, and the last node of the route takes it out again
-//! (RFC 6550 s9.7, RFC 6554 s4.1, RFC 9008 s7 and s8).
+//! RFC 8200 s4: a node on the path neither adds headers to a packet nor removes them. So the root encapsulates a packet that
+//! needs RPL's option and a source route, and the last node of the route decapsulates it (RFC 6550 s9.7, RFC 6554 s4.1,
+//! RFC 9008 s7 and s8).
 //!
 //! ```text
-//!   IPv6 from the root to the last hop | hop-by-hop with RPL's option | source route | the packet as it came
+//!   IPv6 from the root to the last hop | hop-by-hop with RPL's option | source route | the inner packet
 //! ```
 //!
-//! Who may put packets into others is left to `receive`, whether a packet needs it to `send` and `machine`.
+//! `receive` decides whose encapsulated packets a node opens, `send` and `machine` which packets are encapsulated.
 
 use alloc::vec::Vec;
 
@@ -37,7 +37,7 @@ pub(crate) struct Tunnel {
 }
 
 impl Tunnel {
-    /// Puts `packet` into a packet.
+    /// Encapsulates `packet`.
     pub fn wrap(&self, packet: &[u8]) -> Vec<u8> {
         let &Self { source, destination, hop_limit, option } = self;
         let mut outer =
@@ -53,8 +53,8 @@ impl Tunnel {
         outer
     }
 
-    /// Puts `packet`, which has paid for its hop here, into a packet that follows `hops` to the last of them. `None` if
-    /// the route does not fit.
+    /// Encapsulates `packet`, whose hop limit is decremented already, with a source route over `hops`. `None` if the route
+    /// does not fit.
     pub fn wrap_routed(&self, packet: &[u8], hops: &[Address]) -> Option<Vec<u8>> {
         // RFC 6554 s4.1: the route has fewer segments than the packet has hops left. A packet whose hops end before the
         // destination goes as far as they reach, and that node reports it.
@@ -62,14 +62,14 @@ impl Tunnel {
         let reached = hops.len().min(usize::from(limit));
         let (last, before) = hops.get(..reached)?.split_last()?;
         let mut outer = Self { destination: *last, ..*self }.wrap(packet);
-        // RFC 6554 s4.1: a hop less for each segment, so that the tunnel counts like the hops it consists of.
+        // RFC 6554 s4.1: the hop limit falls by the segments left, so that the tunnel counts as its hops.
         let inner = outer.len() - packet.len();
         outer[inner + HOP_LIMIT_OFFSET] = limit - before.len() as u8;
         (before.is_empty() || source_route::insert(&mut outer, before)).then_some(outer)
     }
 }
 
-/// Takes the packet out that begins at octet `inner`.
+/// Decapsulates the packet that begins at octet `inner`.
 pub(crate) fn open(mut outer: Vec<u8>, inner: usize) -> Result<Vec<u8>, DropReason> {
     let marked = outer.get(1).ok_or(DropReason::Malformed)? & ECN == CONGESTED;
     outer.drain(..inner.min(outer.len()));
@@ -84,7 +84,7 @@ pub(crate) fn open(mut outer: Vec<u8>, inner: usize) -> Result<Vec<u8>, DropReas
     Ok(outer)
 }
 
-/// What the source of a packet hears of an error about the packet around it: RFC 2473 s8.2 and s8.3.
+/// The error that the source of an inner packet gets for an error about the outer one: RFC 2473 s8.2 and s8.3.
 pub(crate) const fn relayed(problem: Problem) -> Option<Problem> {
     match problem {
         Problem::Unreachable(_) | Problem::HopLimit => {

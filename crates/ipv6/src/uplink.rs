@@ -4,10 +4,10 @@
 //!   from a neighbour, or made here, for another prefix        to another network
 //!        as it is, the hop limit falls            ─────────>  Output::Uplink
 //!   to a neighbour, or delivered here             <─────────  Event::Uplink
-//!        in a packet of the root                      from another network
+//!        encapsulated by the root                     from another network
 //! ```
-//! RFC 8200 s4: what passes has the headers that its source gave it. RFC 9008 s7.2.1 and s8.2.1 let an RPL option of type
-//! 0x23 leave; a node that uses 0x63 sends in a packet to the root.
+//! RFC 8200 s4: a packet keeps the headers that its source gave it. RFC 9008 s7.2.1 and s8.2.1 let an RPL option of type
+//! 0x23 leave; a node that uses 0x63 encapsulates its packet to the root.
 //!
 //! A packet that a border router itself sends to a group of scope 4 or more (RFC 7346 s2: admin-local, so wider than one
 //! network) leaves also over the uplink. One that comes in goes to the members in the mesh, and not out again.

@@ -431,17 +431,7 @@ impl Adaptation {
                     self.outbox.push(Output::RouteRequest { beginning, source, handle });
                 }
                 relay::Output::Frame { payload, next_hop, handle, last } => {
-                    let octets = payload.len() + self.buffer_overhead().fragment;
-                    self.frames.push(handle, Part::Forwarded, octets);
-                    let destination = Some(next_hop);
-                    let is_advice = false;
-                    self.outbox.push(Output::Frame {
-                        payload,
-                        destination,
-                        handle,
-                        last,
-                        is_advice,
-                    });
+                    self.put_frame(Part::Forwarded, payload, next_hop, handle, (last, false));
                 }
                 relay::Output::Stays { name, data, extent, handle } => {
                     let room = self.room();
@@ -457,22 +447,28 @@ impl Adaptation {
         }
     }
 
+    /// Puts out a frame of a part to one neighbour, with its flags `last` and `is_advice`.
+    fn put_frame(
+        &mut self,
+        part: Part,
+        payload: Vec<u8>,
+        next_hop: Eui64,
+        handle: Handle,
+        (last, is_advice): (bool, bool),
+    ) {
+        let octets = payload.len() + self.buffer_overhead().fragment;
+        self.frames.push(handle, part, octets);
+        let destination = Some(next_hop);
+        self.outbox.push(Output::Frame { payload, destination, handle, last, is_advice });
+    }
+
     fn drain_recovery(&mut self) {
         while let Some(output) = self.recovery.poll_output() {
             match output {
                 node::Output::Frame { payload, destination, handle, is_advice } => {
-                    let octets = payload.len() + self.buffer_overhead().fragment;
-                    self.frames.push(handle, Part::Recovered, octets);
-                    let destination = Some(destination);
                     // Whether another follows is known only when it is due.
-                    let last = false;
-                    self.outbox.push(Output::Frame {
-                        payload,
-                        destination,
-                        handle,
-                        last,
-                        is_advice,
-                    });
+                    let flags = (false, is_advice);
+                    self.put_frame(Part::Recovered, payload, destination, handle, flags);
                 }
                 node::Output::Accepted { handle } => self.outbox.push(Output::Accepted { handle }),
                 node::Output::RouteRequest { beginning, source, handle } => {

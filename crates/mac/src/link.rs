@@ -51,8 +51,8 @@ impl Link {
     }
 }
 
-/// All neighbours, in order of address; bounded: of those that have acknowledged no frame, or else of all, the one not heard
-/// for longest goes first. Addresses that somebody makes up displace no neighbour that is in use.
+/// All neighbours, in order of address; bounded. A new one displaces the neighbour heard longest ago of those that have
+/// acknowledged no frame, or else of all, so that forged addresses displace no neighbour in use.
 #[derive(Clone, Debug, Default)]
 pub struct LinkTable(Vec<Link>);
 
@@ -139,9 +139,9 @@ impl LinkTable {
         Some(link.etx)
     }
 
-    /// The node has no place in the network and looks for one: estimates worse than the first of a weak link are these
-    /// again, and soon follow what happens now. Frames that failed before measure what was.
-    pub fn forgive(&mut self) {
+    /// Sets each ETX that is worse than the first estimate of a weak link to that estimate, because the node looks for a
+    /// parent. The old ETX measures a link as it was before.
+    pub fn reset_bad(&mut self) {
         for link in self.0.iter_mut().filter(|link| link.etx > WORST_GUESS) {
             (link.etx, link.samples) = (WORST_GUESS, 0);
         }
@@ -217,7 +217,7 @@ mod tests {
     const PEER: Eui64 = NodeId(1).eui64();
 
     #[test]
-    fn addresses_that_somebody_makes_up_displace_no_neighbour_that_has_acknowledged() {
+    fn forged_addresses_displace_no_neighbour_that_has_acknowledged() {
         let mut links = LinkTable::default();
         links.note_heard(Instant::ZERO, PEER, Dbm(-60.0));
         links.note_sent(Instant::ZERO, PEER, 1, true);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_was_away_is_as_a_weak_one_once_it_is_forgiven() {
+    fn a_link_that_failed_has_the_estimate_of_a_weak_one_after_a_reset() {
         let mut links = LinkTable::default();
         links.note_heard(Instant::ZERO, PEER, Dbm(-60.0));
         for _ in 0..20 {
@@ -284,7 +284,7 @@ mod tests {
         }
         let etx = |links: &LinkTable| links.get(PEER).map_or(0, |link| link.etx);
         assert!(etx(&links) > 8 * ETX_UNIT);
-        links.forgive();
+        links.reset_bad();
         assert_eq!(etx(&links), WORST_GUESS);
         links.note_sent(Instant::ZERO, PEER, 1, true);
         assert!(etx(&links) <= WORST_GUESS - ETX_UNIT / 2, "{}", etx(&links));

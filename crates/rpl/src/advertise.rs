@@ -187,7 +187,7 @@ impl Membership {
         }
     }
 
-    /// Takes over what the parent passes down from the root.
+    /// Adopts the configuration that the parent passes down from the root.
     fn follow_parent(&mut self, dio: &Dio, base: &Base) {
         if let State::Member(dodag) = &mut self.state
             && dodag.follow(dio, &base.config)
@@ -197,7 +197,7 @@ impl Membership {
     }
 }
 
-/// Whether a DIS to all neighbours tells that its sender has no place: it asks for any DODAG (RFC 6550 s8.3).
+/// True for a DIS to all neighbours that asks for any DODAG (RFC 6550 s8.3): its sender is in none.
 fn is_search(dis: &Dis) -> bool {
     let is_choosy = |option: &RplOption| matches!(option, RplOption::SolicitedInformation(_));
     !dis.options.iter().any(is_choosy)

@@ -68,7 +68,7 @@ pub struct Config {
     pub dao_forward_delay: Duration,
     /// Whether DAOs ask for a DAO-ACK.
     pub dao_ack: bool,
-    /// Storing mode: whether the router at which the old path to this node and the new one part ends the old one (RFC 9009).
+    /// Storing mode: whether DAOs have the flag I, by which a DCO ends the old path to this node after a move (RFC 9009 s4.2).
     pub dco: bool,
     /// Wait for a DAO-ACK.
     pub dao_ack_timeout: Duration,

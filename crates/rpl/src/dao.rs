@@ -49,12 +49,12 @@ pub(crate) struct Advert {
     pub(crate) path_sequence: Sequence,
     /// 0 is a No-Path.
     pub(crate) path_lifetime: u8,
-    /// The target wants its former path ended (RFC 9009 s4.2).
+    /// Flag I: a DCO ends the former path of the target (RFC 9009 s4.2).
     pub(crate) invalidates: bool,
 }
 
 impl Advert {
-    /// The news that a route ends.
+    /// A No-Path.
     pub(crate) const fn no_path(path_sequence: Sequence) -> Self {
         Self { path_sequence, path_lifetime: params::NO_PATH, invalidates: false }
     }
@@ -218,7 +218,7 @@ impl Advertiser {
         }
         let Some(to) = upward.destination(&base.config) else { return };
         let mut adverts = Vec::with_capacity(base.config.dao_targets);
-        // First of itself: what a node says of others counts as late while its own path leads elsewhere.
+        // Its own address first: the receiver ignores the other targets of a node whose own route has another next hop.
         let own = upward.dodag.and_then(|dodag| self.pending.remove_entry(&dodag.address));
         adverts.extend(own);
         while adverts.len() < base.config.dao_targets.max(1) {

@@ -1,4 +1,4 @@
-//! Membership in a DODAG (RFC 6550 s3.2, s8.2): what is known of it, and this node's place in it.
+//! Membership in a DODAG (RFC 6550 s3.2, s8.2): what is known of it, and this node's rank and parent in it.
 
 use lowmesh_trickle::Settings;
 use lowmesh_units::{Duration, Instant, Rank};
@@ -11,7 +11,7 @@ use crate::params;
 /// Where a node stands.
 ///
 /// ```text
-///   Stopped --Start--> Seeking --DIO--> Member --no parent left--> Poisoning --time--> Seeking (with its former place)
+///   Stopped --Start--> Seeking --DIO--> Member --no parent left--> Poisoning --time--> Seeking (knows its former DODAG)
 ///   Stopped --Start (root)-----------> Member    Poisoning --DIO from above the old rank--> Member
 ///   any --Stop--> Stopped
 /// ```
@@ -27,7 +27,7 @@ pub(crate) enum State {
     Poisoning(Dodag),
 }
 
-/// A DODAG and this node's place in it.
+/// A DODAG, and this node's rank and parent in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dodag {
     pub(crate) id: Address,
@@ -38,9 +38,9 @@ pub(crate) struct Dodag {
     /// This node's global address.
     pub(crate) address: Address,
     pub(crate) rank: Rank,
-    /// L of RFC 6550 s8.2.2.4: the lowest rank held in this version, in a former place too.
+    /// L of RFC 6550 s8.2.2.4: the lowest rank in this version, also before the node left and joined again.
     pub(crate) lowest: Rank,
-    /// The rank before it rose lately, and when it did.
+    /// The rank before its latest rise, and the time of that rise.
     pub(crate) settled: (Rank, Instant),
     /// The rank in the last multicast DIO.
     pub(crate) advertised: Rank,
@@ -49,11 +49,11 @@ pub(crate) struct Dodag {
     pub(crate) better_since: Option<Instant>,
 }
 
-/// A place that a node lost.
+/// The DODAG that a node left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Former {
     pub(crate) dodag: Dodag,
-    /// Until when it counts.
+    /// When the node forgets it.
     pub(crate) until: Instant,
 }
 

@@ -1,5 +1,5 @@
-//! The routes that lead down (RFC 6550 s9.7 and s9.8), from their first news in a DAO to their end, also by a DCO (RFC 9009).
-//! What the parent hears of it is left to the [`Advertiser`].
+//! Downward routes (RFC 6550 s9.7 and s9.8): DAOs install them; lifetimes, No-Paths and DCOs (RFC 9009) end them.
+//! The [`Advertiser`] sends DAOs about them to the parent.
 
 use alloc::vec::Vec;
 
@@ -138,7 +138,7 @@ impl Downward {
                 let left = upward.neighbours.get(old);
                 left.is_some_and(|left| left.etx.0 <= params::LAST_RESORT_LINK_METRIC)
             };
-            // Behind a DAO without an answer, which may still be on its way, the farewell goes whatever the link is like.
+            // A DAO without a DAO-ACK may still arrive, so a No-Path follows it however bad the link is.
             let told = |old: &Address| heard(old) || self.advertiser.is_unanswered_by(old);
             if let Some(old) = old.filter(told) {
                 self.advertiser.take_leave(old, dodag, base);
@@ -238,7 +238,7 @@ impl Downward {
             return false;
         }
         if let Some(known) = known.filter(|known| is_moved(known, &route, base)) {
-            // RFC 9009 s4.4: here the old path and the new one part.
+            // RFC 9009 s4.4: this router is the common ancestor of the old path and the new one.
             self.end_path(&[(target, path_sequence)], known.via, DCO_STATUS, base);
         }
         if !same {
@@ -248,8 +248,8 @@ impl Downward {
         true
     }
 
-    /// True when a child speaks of a target below that has another next hop, although its own path leads elsewhere by now: a
-    /// DAO from before it moved. Path Sequences do not tell, because nodes below keep theirs when a node moves.
+    /// True for a DAO that a child sent before it moved: it advertises a target that has another next hop by now, and so has
+    /// the child. Path Sequences do not show it, because nodes below keep theirs when a node moves.
     fn is_late(
         &self,
         from: Address,
@@ -305,7 +305,7 @@ impl Downward {
         }
         self.take_back(now, target, sequence, base);
         if storing && target[8..] == from[8..] {
-            // The child itself left, and with it all that lies below it.
+            // The child itself moved, with its sub-DODAG.
             for target in self.routes.targets_via(&from) {
                 if let Some(Route { path_sequence, .. }) = self.routes.get(&target).copied() {
                     self.take_back(now, target, path_sequence, base);
@@ -335,7 +335,7 @@ impl Downward {
         self.advertiser.pass_on(now, target, Advert::no_path(path_sequence), base);
     }
 
-    /// A DCO came: the routes that it names end here, and further down the former path.
+    /// Removes the routes that a DCO names, and passes the DCO down the former path.
     pub(crate) fn on_dco(&mut self, from: Address, dco: &Dco, dodag: &Dodag, base: &mut Base) {
         let elsewhere = dco.dodag_id.is_some_and(|id| id != dodag.id);
         if dco.instance != base.config.instance || elsewhere || !base.config.is_storing() {
@@ -351,7 +351,7 @@ impl Downward {
                 }
                 self.remove_route(&target.prefix, base);
                 if target.prefix[8..] == known.via[8..] {
-                    // The child itself left, and with it all that lies below it.
+                    // The child itself moved, with its sub-DODAG.
                     for below in self.routes.targets_via(&known.via) {
                         self.remove_route(&below, base);
                     }
@@ -367,7 +367,7 @@ impl Downward {
         }
     }
 
-    /// Tells the next hop of a former path that targets are elsewhere, unless it is the target itself.
+    /// Sends a DCO about targets to the next hop of their former path, unless it is the target itself.
     fn end_path(
         &mut self,
         targets: &[(Address, Sequence)],
@@ -463,7 +463,7 @@ impl Downward {
     }
 }
 
-/// True when a route has a new next hop, by news of its target, which wants its former path ended.
+/// True when a newer DAO of a target changes its next hop, and has the flag I (RFC 9009 s4.2).
 fn is_moved(known: &Route, route: &Route, base: &Base) -> bool {
     base.config.is_storing()
         && route.invalidates

@@ -36,7 +36,7 @@ pub enum Input<'a> {
         /// Which neighbour.
         neighbour: Address,
     },
-    /// Nothing was heard from the neighbour for long, where one that is there is heard: it becomes no parent.
+    /// The neighbour has been silent for several of its periods: it is not chosen as parent.
     NeighbourSilent {
         /// Which neighbour.
         neighbour: Address,
@@ -48,7 +48,7 @@ pub enum Input<'a> {
     },
     /// The root makes a new DODAG version (RFC 6550 s3.2.2); only at the root.
     GlobalRepair,
-    /// A router gives up its place, poisons, and joins again (RFC 6550 s3.2.3).
+    /// A router leaves the DODAG, poisons, and joins again (RFC 6550 s3.2.3).
     LocalRepair,
     /// This node joins a group (RFC 6550 s12), which it advertises in a mode with multicast.
     Join {
@@ -92,8 +92,8 @@ pub enum Output {
     },
     /// The node belongs to no DODAG any more.
     Detached,
-    /// The node looks for a place again: links that were too bad get another chance.
-    Forgiven,
+    /// The node looks for a parent again: the link layer resets the ETX of bad links.
+    BadLinksReset,
     /// The preferred parent is another one, or none.
     ParentChanged {
         /// The one before.

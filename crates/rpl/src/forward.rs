@@ -73,7 +73,7 @@ impl Rpl {
     /// Decides about a packet, checks the direction it came from, and renews its RPL option.
     pub fn check_forward(&mut self, now: Instant, context: &ForwardContext) -> Verdict {
         let Some(dodag) = self.member() else {
-            // RFC 6550 s8.2.2.5: a neighbour that missed the poison would send into a dead end for as long as its link is good.
+            // RFC 6550 s8.2.2.5: a neighbour that missed the poison keeps this node as its parent while the link is good.
             if let Some(from) = context.from {
                 self.correct(now, from);
             }
@@ -91,7 +91,7 @@ impl Rpl {
             sender_rank: 0,
         });
         if lacks_route {
-            self.repeat_wish(now);
+            self.repeat_dtsn(now);
         }
         if option.instance != self.base.config.instance {
             return Verdict::Drop(DropReason::NoRoute);
@@ -117,7 +117,7 @@ impl Rpl {
             }
         }
         if let Some(from) = context.from.filter(|_| !option.down && !context.source_routed) {
-            self.repeat_wish_to(now, from);
+            self.repeat_dtsn_to(now, from);
         }
         option.sender_rank = own_rank;
         self.onward(context, option, came_back)
@@ -180,16 +180,16 @@ impl Rpl {
         self.is_root() && target[..8] == dodag.id[..8] && self.way_down(dodag, target).is_none()
     }
 
-    /// A root that lost its routes lacks one: DIOs with its wish for DAOs come soon again.
-    fn repeat_wish(&mut self, now: Instant) {
+    /// A root that lost its routes has none to this node: it resets Trickle, so that DIOs with its new DTSN follow.
+    fn repeat_dtsn(&mut self, now: Instant) {
         if self.membership.renewed.is_some_and(|at| now < at + params::WISH_HOLD) {
             self.membership.hear_inconsistent(now, &mut self.base);
         }
     }
 
-    /// A node below this one sends a packet up: it hears of a wish for DAOs by unicast, once. DIOs to all neighbours are not
-    /// acknowledged, and a node that misses the wish is silent until its paths are due for renewal.
-    fn repeat_wish_to(&mut self, now: Instant, from: Address) {
+    /// Tells a node below, which sends a packet up, of a new DTSN by one unicast DIO. Multicast DIOs are not acknowledged, and
+    /// a node that misses the DTSN sends no DAO until its next refresh.
+    fn repeat_dtsn_to(&mut self, now: Instant, from: Address) {
         let Membership { neighbours, renewed, dtsn, .. } = &mut self.membership;
         if self.base.config.is_storing() || renewed.is_none_or(|at| at + params::WISH_HOLD <= now) {
             return;
@@ -201,7 +201,8 @@ impl Rpl {
         }
     }
 
-    /// Sends a unicast DIO to a neighbour that uses an outdated rank of this node, or a place that it lost. It does not wait for Trickle, so the
+    /// Sends a unicast DIO to a neighbour that uses an outdated rank of this node, or takes it for a member of a DODAG that it
+    /// left. It does not wait for Trickle, so the
     /// packets that detect a loop also end it (as in RPL Lite).
     pub(crate) fn correct(&mut self, now: Instant, neighbour: Address) {
         let keep = self.membership.preferred_parent();

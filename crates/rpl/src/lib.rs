@@ -4,7 +4,7 @@
 //! | file | what | RFC 6550 |
 //! |---|---|---|
 //! | `node`, `machine` | the parts; inputs and timers to parts | |
-//! | `membership`, `dodag`, `neighbour` | this node's place, who was heard, and DIOs out | s3, s8.2, s8.3 |
+//! | `membership`, `dodag`, `neighbour` | this node's rank and parent, its neighbours, and DIOs out | s3, s8.2, s8.3 |
 //! | `choice`, `parent` | parent choice, detaching, poisoning, repair | s8.2.2 |
 //! | `advertise` | DIS and DIO in | s8.3 |
 //! | `dao` | DAO out, and what waits for it | s9 |

@@ -89,7 +89,7 @@ impl Rpl {
 
     fn on_dao(&mut self, now: Instant, from: Address, dao: &Dao) {
         if self.member().is_none() {
-            // It takes this node for its parent.
+            // The sender has this node as its parent.
             return self.correct(now, from);
         }
         let (base, downward) = (&mut self.base, &mut self.downward);

@@ -26,15 +26,15 @@ pub(crate) struct Membership {
     pub(crate) neighbours: Neighbours,
     pub(crate) trickle: Trickle,
     pub(crate) dtsn: Sequence,
-    /// When this node last asked those below it for DAOs.
+    /// When this node last incremented its DTSN to ask its sub-DODAG for DAOs.
     pub(crate) renewed: Option<Instant>,
-    /// At a root, whether a restart has cost it its routes, and it has not started since.
+    /// At a root: a restart lost the routes, and the root has not started since.
     pub(crate) has_lost_routes: bool,
     /// At a root, the DODAG version with which it starts.
     pub(crate) first_version: Sequence,
-    /// The last place, while there is none.
+    /// The DODAG that this node left last, while it is in none.
     former: Option<Former>,
-    /// This node has had no place yet.
+    /// This node has not joined any DODAG yet.
     is_new: bool,
 }
 
@@ -72,7 +72,7 @@ impl Membership {
             _ => None,
         }
     }
-    /// The place that this node has, or lost not long ago.
+    /// The DODAG that this node is in, or left less than five minutes ago.
     pub(crate) fn known(&self, now: Instant) -> Option<&Dodag> {
         match &self.state {
             State::Member(dodag) | State::Poisoning(dodag) => Some(dodag),
@@ -82,8 +82,8 @@ impl Membership {
             State::Stopped => None,
         }
     }
-    /// Keeps a place that is lost: L binds this node until the version ends or it had no place for long, and neighbours that
-    /// take it for their parent have to learn of the loss.
+    /// Remembers the DODAG that this node leaves. L binds the node until the version ends or LIMIT_HOLD is over, and
+    /// neighbours that still have it as parent get poison.
     pub(crate) fn remember(&mut self, now: Instant, dodag: Dodag) {
         self.former = Some(Former { dodag, until: now + params::LIMIT_HOLD });
     }
@@ -114,9 +114,9 @@ impl Membership {
         self.trickle.hear_inconsistent(now, &mut base.rng);
     }
 
-    /// Asks all neighbours for DIOs, again and again until one comes. Over a poor link the question and the answer to all
-    /// are both lost often; so the neighbour with the best link is asked by itself, too: its answer is a unicast (RFC 6550
-    /// s8.3), which the link layer repeats. Once this node has had a place, that neighbour may be below it and not know yet.
+    /// Sends a multicast DIS periodically until a DIO comes. Over a poor link the DIS and the multicast DIO are both lost
+    /// often. So the neighbour with the best link also gets a unicast DIS: it answers by unicast (RFC 6550 s8.3), which the
+    /// link layer repeats. A node that was in the DODAG before sends none, because that neighbour may be in its sub-DODAG.
     pub(crate) fn solicit(&self, now: Instant, base: &mut Base) {
         if self.state == State::Seeking {
             base.send(Destination::AllRplNodes, Message::Dis(Dis::default()));
@@ -155,7 +155,7 @@ impl Membership {
         }
     }
 
-    /// What this node says of its place; of one that it lost, that the rank is infinite (RFC 6550 s8.2.2.5).
+    /// The DIO of this node; of a DODAG that it left, with infinite rank (RFC 6550 s8.2.2.5).
     fn dio(&self, now: Instant, config: &Config) -> Option<Dio> {
         let dodag = self.known(now)?;
         let rank = self.member().map_or(Rank::INFINITE, |member| member.rank);
@@ -190,7 +190,7 @@ impl Membership {
         }
     }
 
-    /// Takes a place in `dodag`; for a router the parent is chosen next.
+    /// Joins `dodag`; a router chooses its parent next.
     pub(crate) fn enter(&mut self, now: Instant, dodag: Dodag, base: &mut Base) {
         let (dodag_id, address, rank) = (dodag.id, dodag.address, dodag.rank);
         base.timers.clear(Timer::Dis);
@@ -209,7 +209,7 @@ impl Membership {
     }
 }
 
-/// Tells the driver that this node has no place any more.
+/// Tells the driver that this node is in no DODAG any more.
 pub(crate) fn tell_loss(parent: Option<Address>, base: &mut Base) {
     if parent.is_some() {
         base.outbox.push(Output::ParentChanged { old: parent, new: None });

@@ -28,15 +28,15 @@ impl Etx {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Neighbour {
     pub(crate) address: Address,
-    /// From its last DIO of this DODAG version; infinite when it has no place in it.
+    /// From its last DIO of this DODAG version; infinite when it is not in it.
     pub(crate) rank: Rank,
     /// The DTSN in its last DIO.
     pub(crate) dtsn: Sequence,
-    /// The DTSN up to which this node has met its wishes for DAOs: at first that of its first DIO.
+    /// The DTSN that this node has last answered with DAOs; at first that of its first DIO.
     pub(crate) answered: Option<Sequence>,
-    /// The DTSN of this node that it was told by unicast.
+    /// The latest DTSN of this node that it got in a unicast DIO.
     pub(crate) reminded: Option<Sequence>,
-    /// Nothing was heard from it for long.
+    /// It has been silent for several of its periods.
     pub(crate) is_silent: bool,
     /// Its global address.
     pub(crate) global: Address,
@@ -74,7 +74,7 @@ impl Neighbours {
     pub(crate) fn clear(&mut self) {
         self.list.clear();
     }
-    /// The neighbour wants DAOs by its DTSN (RFC 6550 s9.6), and has got none since.
+    /// True when the neighbour incremented its DTSN (RFC 6550 s9.6) and has got no DAO since.
     pub(crate) fn wants_daos(&self, address: &Address) -> bool {
         let newer = |neighbour: &Neighbour| {
             let answered = neighbour.answered;
@@ -82,7 +82,7 @@ impl Neighbours {
         };
         self.get(address).is_some_and(newer)
     }
-    /// What the neighbours have wished for up to now is done.
+    /// Marks the current DTSN of each neighbour as answered.
     pub(crate) fn note_answered(&mut self) {
         for neighbour in &mut self.list {
             neighbour.answered = neighbour.answered.map(|_| neighbour.dtsn);
@@ -94,9 +94,9 @@ impl Neighbours {
             neighbour.rank = Rank::INFINITE;
         }
     }
-    /// Gives links that were too bad another chance: without a place nothing is sent over them, so nothing
+    /// Resets the ETX of links that were too bad: a node in no DODAG sends nothing over them, so nothing
     /// would ever measure them again.
-    pub(crate) fn forgive_links(&mut self, worst: Etx) {
+    pub(crate) fn reset_bad_links(&mut self, worst: Etx) {
         for neighbour in self.list.iter_mut().filter(|n| n.etx > worst) {
             (neighbour.etx, neighbour.fresh_until) = (Etx(params::ETX_AFTER_LOSS), Instant::ZERO);
         }

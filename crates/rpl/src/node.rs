@@ -13,12 +13,12 @@ use crate::downward::Downward;
 use crate::membership::Membership;
 use crate::route::Route;
 
-/// What a root has told of its DODAG by counters, which have to count on over a restart.
+/// Counters of a root that must not start over after a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Advertised {
     /// The DODAG version.
     pub version: Sequence,
-    /// The DTSN: with another one, the root asks for DAOs.
+    /// The DTSN; the root increments it to ask for DAOs.
     pub dtsn: Sequence,
 }
 
@@ -50,7 +50,7 @@ impl Rpl {
         self.membership.has_lost_routes = true;
     }
 
-    /// True when this node has a place in a DODAG.
+    /// True when this node is in a DODAG.
     pub fn is_joined(&self) -> bool {
         self.member().is_some()
     }
@@ -58,11 +58,11 @@ impl Rpl {
     pub const fn is_root(&self) -> bool {
         self.base.config.is_root()
     }
-    /// This node's rank; infinite when it has no place.
+    /// This node's rank; infinite when it is in no DODAG.
     pub fn rank(&self) -> Rank {
         self.member().map_or(Rank::INFINITE, |dodag| dodag.rank)
     }
-    /// DAGRank of this node's rank: whole hops' worth of it (RFC 6550 s3.5.1); 0 when it has no place.
+    /// DAGRank of this node's rank: whole hops' worth of it (RFC 6550 s3.5.1); 0 when it is in no DODAG.
     pub fn dag_rank(&self) -> u16 {
         self.member().map_or(0, |dodag| dodag.dag_rank(dodag.rank))
     }

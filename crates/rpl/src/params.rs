@@ -12,7 +12,7 @@ pub const INSTANCE: u8 = 0;
 pub const RPI_0X23: bool = true;
 /// Whether the root turns 6LoRH on: RFC 9035 s3, off unless an operator knows that all nodes understand it.
 pub const SIXLORH: bool = false;
-/// Whether a node that moves has its former path ended: RFC 9009 is newer than Contiki-NG's RPL, which does not know it.
+/// Whether a DCO ends the former path of a node that moves (RFC 9009). Contiki-NG's RPL does not know the DCO.
 pub const DCO: bool = true;
 /// DIOIntervalMin: Classic and Lite, 2^12 ms = 4.096 s (RFC 6550 s17: 2^3 ms, far too fast for TSCH).
 pub const DIO_INTERVAL_MIN: u8 = 12;
@@ -70,13 +70,13 @@ pub const PROBE_PERIOD: Duration = Duration::from_secs(90);
 /// How long a node that lost its parents poisons before it may join below its old rank. Ours, in Imin: two
 /// short Trickle intervals carry two poisoned DIOs.
 pub const POISON_INTERVALS: u64 = 3;
-/// How long after a rise of its rank a node takes no parent of a rank that it had below its own by that rise alone. Ours:
+/// How long after a rise of its rank a node takes no parent whose rank is above its rank of before. Ours:
 /// its children hear of the rise within two short Trickle intervals, theirs within two more.
 pub const RANK_SETTLES: Duration = Duration::from_secs(60);
-/// How long a node without a place remembers L of RFC 6550 s8.2.2.4, which should hold for the whole version: Lite leaves
+/// How long a node in no DODAG remembers L of RFC 6550 s8.2.2.4, which should hold for the whole version: Lite leaves
 /// the DODAG, and with it L, after 5 min (RPL_DELAY_BEFORE_LEAVING). Without an end, a node that has to take a rank above
-/// the limit would have no place until the root repairs. A part that is cut off has to lose all its ranks within this
-/// time, else it counts on from where it was.
+/// the limit could not join before a global repair. A part that is cut off has to leave the DODAG within this time, or its
+/// ranks rise further.
 pub const LIMIT_HOLD: Duration = Duration::from_secs(300);
 /// MAX_LINK_METRIC: RFC 6719 s5 and Lite, 512 = ETX 4.
 pub const MRHOF_MAX_LINK_METRIC: u16 = 512;
@@ -86,7 +86,7 @@ pub const CLASSIC_MAX_LINK_METRIC: u16 = 1024;
 pub const OF0_MAX_LINK_METRIC: u16 = 1024;
 /// The worst link over which a parent is kept while no other will do, and over which one that is left gets a No-Path:
 /// ours, ETX 8, where Classic leaves too. RFC 6719 s5 says that a link beyond MAX_LINK_METRIC SHOULD be excluded; a node
-/// whose only way it is would lose its place, its cells and its packets, to come back by the same link.
+/// that has no other link would leave the DODAG, lose its cells and packets, and join again over the same link.
 pub const LAST_RESORT_LINK_METRIC: u16 = 1024;
 /// MAX_PATH_COST: RFC 6719 s5, 32768 = 256 expected transmissions.
 pub const MAX_PATH_COST: u32 = 32768;
@@ -125,8 +125,8 @@ pub const REFUSAL: Duration = Duration::from_secs(600);
 /// Least time between two DTSNs by which a node asks those below it for DAOs. Ours: one wave of DAOs is over before the
 /// next begins, as the last of a node's children hears of it within some Imin.
 pub const RENEWAL_INTERVAL: Duration = Duration::from_secs(20);
-/// How long a wish for DAOs is repeated where it seems to be unheard. Ours: within five minutes of a restart of the root, all
-/// routes should be there again.
+/// How long an incremented DTSN is repeated where no DAO answers it. Ours: all routes should be back within five minutes of a
+/// restart of the root.
 pub const WISH_HOLD: Duration = Duration::from_secs(300);
 /// Least time between two unicast DIOs to a neighbour whose packets show an outdated rank of this node.
 /// Ours, Imin of RPL Lite: RFC 6550 s11.2.2.2 gives no bound.

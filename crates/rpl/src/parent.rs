@@ -37,7 +37,7 @@ impl Membership {
                 true
             }
             State::Poisoning(dodag) => {
-                // Only above its old place a node is sure not to join its own sub-DODAG.
+                // Below a lower rank than its own was, a node is sure not to join its own sub-DODAG.
                 let mut again = Dodag { rank: dodag.lowest, ..dodag.clone() };
                 let Some(choice) = self.chooser(now, downward.routes(), base).choose(&again) else {
                     return false;
@@ -71,14 +71,14 @@ impl Membership {
             base.outbox.push(Output::ParentChanged { old, new: Some(choice.parent) });
             downward.on_new_parent(now, old, choice.parent, self.upward(), base);
         }
-        self.meet_wish(now, downward, base);
+        self.answer_dtsn(now, downward, base);
         self.update_rank(now, base) || moved
     }
 
-    /// Meets the wish of the parent for DAOs, also one from before it was the parent, and passes it on down. RFC 6550 s9.6
-    /// wants this in non-storing mode; in storing mode too, routes of this node may have ended while those above it had
-    /// none.
-    pub(crate) fn meet_wish(&mut self, now: Instant, downward: &mut Downward, base: &mut Base) {
+    /// Answers a new DTSN of the parent with DAOs, also one from before it was the parent, and increments its own DTSN.
+    /// RFC 6550 s9.6 requires this in non-storing mode. In storing mode routes of this node may have ended as well, while
+    /// those above it had none.
+    pub(crate) fn answer_dtsn(&mut self, now: Instant, downward: &mut Downward, base: &mut Base) {
         let wanted = self.preferred_parent().is_some_and(|p| self.neighbours.wants_daos(&p));
         let too_soon = |renewed| now < renewed + params::RENEWAL_INTERVAL;
         if !wanted || self.renewed.is_some_and(too_soon) {
@@ -116,7 +116,7 @@ impl Membership {
         changed
     }
 
-    /// Gives up the place in the DODAG and poisons the sub-DODAG (RFC 6550 s8.2.2.5).
+    /// Leaves the DODAG and poisons the sub-DODAG (RFC 6550 s8.2.2.5).
     pub(crate) fn detach(&mut self, now: Instant, downward: &mut Downward, base: &mut Base) {
         let State::Member(mut dodag) = core::mem::replace(&mut self.state, State::Seeking) else {
             return;
@@ -136,7 +136,7 @@ impl Membership {
         base.timers.set(Timer::Poison, now + hold);
         self.multicast_dio(now, base);
         if base.config.is_storing() {
-            // Poison by multicast is not acknowledged, and a child that misses it leads others into a loop or a dead end.
+            // Multicast poison is not acknowledged, and a child that misses it keeps this node as its parent.
             let children: Vec<Address> = downward.routes().children().copied().collect();
             for child in children {
                 self.unicast_dio(now, child, base);
@@ -153,8 +153,8 @@ impl Membership {
             self.remember(now, dodag);
             self.trickle.stop();
             self.neighbours.forget_ranks();
-            self.neighbours.forgive_links(base.objective.max_link_metric());
-            base.outbox.push(Output::Forgiven);
+            self.neighbours.reset_bad_links(base.objective.max_link_metric());
+            base.outbox.push(Output::BadLinksReset);
             self.solicit(now, base);
         } else {
             self.state = state;
@@ -216,14 +216,14 @@ impl Membership {
         }
     }
 
-    /// The parent may be silent: frames to it tell whether it is there.
+    /// A silent parent is kept, because frames to it show whether it answers.
     pub(crate) fn on_silent(&mut self, address: Address) {
         if let Some(neighbour) = self.neighbours.get_mut(&address) {
             neighbour.is_silent = true;
         }
     }
 
-    /// A neighbour is heard again. What it said of its place is forgotten if it was given up, so it is asked.
+    /// The link layer hears a neighbour again. Of one that it had given up the rank is forgotten, so a DIS asks for it.
     pub(crate) fn on_reachable(&mut self, address: Address, base: &mut Base) {
         if let Some(neighbour) = self.neighbours.get_mut(&address) {
             neighbour.is_silent = false;

@@ -23,7 +23,7 @@ pub struct Route {
     pub(crate) path_sequence: Sequence,
     /// As on the air, to be passed on.
     pub(crate) path_lifetime: u8,
-    /// The target wants its former path ended (RFC 9009 s4.2).
+    /// Flag I: a DCO ends the former path of the target (RFC 9009 s4.2).
     pub(crate) invalidates: bool,
     /// Taken back by a No-Path: it serves until it expires or news of another way comes.
     pub(crate) leaving: bool,

@@ -89,8 +89,7 @@ impl Builder {
         self
     }
 
-    /// Lets events move nodes: `rebuild` makes the medium for other positions. [`Builder::positions`] says where the nodes
-    /// begin.
+    /// Lets events move nodes: `rebuild` makes the medium for other positions. [`Builder::positions`] gives the first positions.
     #[must_use]
     pub fn movable(
         mut self,
@@ -264,7 +263,7 @@ impl Builder {
         Ok(roots)
     }
 
-    /// Where nodes stand, if they can move; an error if events move nodes that cannot.
+    /// The positions of nodes, if they can move; an error if events move nodes that cannot.
     fn site(&mut self) -> Result<Option<Site>, ConfigError> {
         let moves = |(_, event): &&(Instant, Event)| matches!(event, Event::Move { .. });
         if let Some((rebuild, positions)) = self.rebuild.take().zip(self.positions.clone()) {

@@ -61,11 +61,11 @@ pub enum Event {
         /// How good the link is from now on.
         quality: Quality,
     },
-    /// A node stands somewhere else from now on.
+    /// The position of a node changes.
     Move {
         /// The node.
         node: NodeId,
-        /// Where it stands.
+        /// Its new position.
         position: Position,
     },
     /// The time between two readings changes.

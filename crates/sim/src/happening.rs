@@ -34,7 +34,7 @@ impl World {
         Ok(())
     }
 
-    /// A node stands at another position from now on.
+    /// Moves a node to another position.
     pub(crate) fn move_node(
         &mut self,
         now: Instant,
@@ -109,7 +109,7 @@ impl Mesh {
         }
     }
 
-    /// Readings of a node, or of all, have another period.
+    /// Changes the period of the readings of a node, or of all.
     fn pace(&mut self, now: Instant, node: Option<NodeId>, period: Duration) {
         let (world, driver) = (&mut self.world, &mut self.driver);
         let traffic = &mut world.blueprint.traffic;
@@ -130,7 +130,7 @@ impl Mesh {
         }
     }
 
-    /// A node, or all, use other channels.
+    /// Changes the channels of a node, or of all.
     fn change_channels(&mut self, now: Instant, node: Option<NodeId>, channels: &[Channel]) {
         let (world, driver) = (&mut self.world, &mut self.driver);
         let Some(hopping) = HoppingSequence::new(channels.to_vec()) else { return };

@@ -38,7 +38,7 @@ impl Lives {
         self.streams = self.streams_with(node);
     }
 
-    /// Radio time of all lives, with that of `node`, who lives.
+    /// Radio time of all lives, with the present one of `node`.
     pub(crate) fn radio_with(&self, node: &Node, now: Instant) -> RadioTime {
         let (past, this, dark) = (self.radio, node.radio_time(now), self.counted_dark);
         RadioTime {
@@ -49,7 +49,7 @@ impl Lives {
         }
     }
 
-    /// What TCP did in all lives, with that of `node`, who lives.
+    /// TCP counters of all lives, with the present one of `node`.
     pub(crate) fn streams_with(&self, node: &Node) -> Option<StreamCounters> {
         let mut sum = node.stream_counters()?;
         if let Some(past) = &self.streams {
@@ -83,7 +83,7 @@ impl Lives {
     }
 }
 
-/// What `node` counted of fragments, whichever way they went.
+/// Fragment counters of `node`, in both directions.
 pub(crate) fn fragments(node: &Node) -> Fragments {
     let (plain, recovered) = (node.lowpan().counters(), node.lowpan().recovery_counters());
     Fragments {

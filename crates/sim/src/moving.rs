@@ -20,7 +20,7 @@ impl std::fmt::Debug for Rebuild {
     }
 }
 
-/// Where nodes stand, and what depends on it.
+/// The positions of nodes, and what depends on them.
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) positions: Vec<Position>,

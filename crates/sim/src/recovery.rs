@@ -17,14 +17,14 @@ pub(crate) struct Recovery {
     records: Vec<EventRecord>,
     /// Indices of records with the nodes that needed a route.
     open: Vec<(usize, Vec<NodeId>)>,
-    /// A node has changed its place in the network since the last look.
+    /// The parent or membership of a node has changed since the last check.
     has_changed: bool,
     /// When that was.
     looked: Instant,
 }
 
 impl Recovery {
-    /// A node has changed its place in the network.
+    /// The parent or membership of a node has changed.
     pub(crate) const fn note_change(&mut self) {
         self.has_changed = true;
     }
@@ -38,9 +38,9 @@ impl Recovery {
         self.records.push(EventRecord { at: now, event, cut_off, recovered });
     }
 
-    /// Whether it is time to look which nodes have routes: one may have found what it needs.
+    /// Whether it is time to check which nodes have routes.
     pub(crate) fn is_due(&mut self, now: Instant) -> bool {
-        // Routes downwards come without a sign of it.
+        // A downward route changes without a change of parent.
         let is_time = self.has_changed || now >= self.looked + RECOVERY_LOOK;
         let is_due = !self.open.is_empty() && is_time;
         if is_due {

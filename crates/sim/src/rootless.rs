@@ -1,8 +1,8 @@
 //! For how long nodes had a preferred parent whose own parents led to no root: in a loop, to a node without a parent, or
 //! to one that is switched off.
 //!
-//! A change of one node changes only the nodes whose way leads over it. So most changes cost one walk up, and only a way
-//! that is lost or found costs a walk for each node.
+//! A change of one parent changes only the nodes whose path to the root contains it. So most changes cost one walk along a
+//! path, and only a path that is lost or found costs a walk for each node.
 
 use lowmesh_units::{Duration, Instant, NodeId};
 
@@ -14,7 +14,7 @@ pub(crate) struct Rootless {
     nodes: Vec<Way>,
 }
 
-/// The way up from a node.
+/// The path of a node to a root, one hop of it.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     is_root: bool,

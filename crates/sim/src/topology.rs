@@ -143,8 +143,8 @@ impl TopologySpec {
     }
 }
 
-/// Reads lines of `x_m,y_m` or `x_m,y_m,z_m`, the root first; `#` starts a comment. A line with these names may stand on
-/// top. All lines have as many columns as the first.
+/// Reads lines of `x_m,y_m` or `x_m,y_m,z_m`, the root first; `#` starts a comment. A header line with these names is
+/// allowed. All lines have as many columns as the first.
 pub fn parse_positions(file: &str, text: &str) -> Result<Vec<Position>, TextError> {
     let finite = |value: &f64| value.is_finite();
     let first = data_lines(text).next().map_or("", |(_, line)| line.trim());

@@ -54,7 +54,7 @@ pub(crate) struct World {
     pub(crate) blueprint: Blueprint,
     /// Links that events have changed.
     pub(crate) overlay: Overlay,
-    /// Where nodes stand, if they can move.
+    /// The positions of nodes, if they can move.
     pub(crate) site: Option<Site>,
     /// Events whose recovery is not over.
     pub(crate) recovery: Recovery,

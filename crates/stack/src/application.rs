@@ -83,7 +83,7 @@ pub struct Exchange(pub(crate) IncomingId);
 pub enum Input {
     /// The node was switched on.
     Started,
-    /// The node has a place in the network for the first time since it was switched on.
+    /// The node has joined the network for the first time since it was switched on.
     Joined,
     /// A peer asks for a path of this application, or the host asks for the state that its observers wait for.
     Request {

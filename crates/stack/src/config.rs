@@ -31,7 +31,7 @@ pub struct Config {
     pub link: LinkLayer,
     /// TSCH, where that is the MAC.
     pub mac: lowmesh_mac::config::Config,
-    /// How long a node stays in a network of TSCH without a place in a DODAG.
+    /// How long a node stays in a network of TSCH without a DODAG.
     pub orphan_max: Duration,
     /// Who decides about the cells of TSCH.
     pub scheduling: Choice<dyn SchedulingFunction>,

@@ -104,7 +104,7 @@ pub enum Output {
     },
     /// Something about a datagram of this node in recoverable fragments; told when the configuration asks for it.
     Fragments(Step),
-    /// Something about the node's place in the network.
+    /// A change of the node's parent or membership.
     Network(Network),
     /// A UDP datagram for the application, on [`DATAGRAM_PORT`](crate::DATAGRAM_PORT).
     Datagram {

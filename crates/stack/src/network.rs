@@ -144,7 +144,7 @@ impl Node {
                 self.on_parent(now, old, new, is_root);
             }
             routing::Output::Beacons(metric) => self.link.set_beacons(now, metric),
-            routing::Output::Forgiven => self.link.forgive_links(),
+            routing::Output::BadLinksReset => self.link.reset_bad_links(),
             routing::Output::Scheduling(event) => self.link.tell_sixtop(now, event),
             routing::Output::RouteAdded { target, via } => {
                 // A full table sends the packet up instead of down: RPL's bound is the same.

@@ -5,12 +5,12 @@ use lowmesh_units::Duration;
 
 pub use lowmesh_ipv6::params::ECHO_PORT;
 
-/// How long a node stays synchronised without a place in a DODAG before it looks for a network again: no RFC,
+/// How long a node stays synchronised without a DODAG before it looks for a network again: no RFC,
 /// ours is 180 s, longer than RPL's local repair takes. Nodes cut off together give each other the time; they
 /// would drift away from the network as one and never hear it again. Of TSCH only.
 pub const ORPHAN_MAX: Duration = Duration::from_secs(180);
 
-/// The join metric in beacons of a node that had a place in the DODAG and lost it: the largest one. Joining nodes ignore
+/// The join metric in beacons of a node that left the DODAG: the largest one. Joining nodes ignore
 /// such beacons ([`JOIN_METRIC_MAX`](lowmesh_mac::params::JOIN_METRIC_MAX)), as RFC 8180 s6.1 derives the metric from a
 /// rank that is infinite now.
 pub const JOIN_METRIC_INFINITE: u8 = u8::MAX;

@@ -96,7 +96,7 @@ impl Node {
     pub fn is_synchronised(&self) -> bool {
         self.link.is_up()
     }
-    /// True when its link layer is up and it has a place in a DODAG, or a given one.
+    /// True when its link layer is up and it is in a DODAG, or has static routes.
     pub fn is_joined(&self) -> bool {
         self.link.is_up() && self.routing.is_joined()
     }
@@ -112,8 +112,8 @@ impl Node {
     pub fn parent(&self) -> Option<Eui64> {
         self.routing.parent()
     }
-    /// The next nodes on the way down to the node with the global address `target`, as far as this node knows them: the
-    /// next hop, or at a root in non-storing mode all hops.
+    /// The downward route to the node with the global address `target`: the next hop, or at a root in non-storing mode all
+    /// hops. Empty without a route.
     pub fn hops_down(&self, target: &Address) -> Vec<Eui64> {
         let routes = self.ipv6.routes();
         if let Some(next) = routes.host_route(target).or_else(|| routes.given_route(target)) {

@@ -39,8 +39,8 @@ pub(crate) enum Output {
     },
     /// Beacons carry this join metric from now on, or there are none.
     Beacons(Option<u8>),
-    /// Links that were too bad get another chance.
-    Forgiven,
+    /// The link layer resets the ETX of bad links.
+    BadLinksReset,
     /// Something that a scheduling function learns.
     Scheduling(Event),
     /// `target` is behind the neighbour `via`.
@@ -52,7 +52,7 @@ pub(crate) enum Output {
 }
 
 impl Routing {
-    /// The link layer is up: a node with static routes has its place in the network at once, and says so.
+    /// The link layer is up: a node with static routes has joined at once, and says so.
     pub(crate) fn start(&mut self, now: Instant) -> Vec<Output> {
         match self {
             Self::Rpl(_) => {
@@ -133,7 +133,7 @@ impl Routing {
         }
     }
 
-    /// True for a node with a place in a DODAG, or with a given one.
+    /// True for a node in a DODAG, or with static routes.
     pub(crate) fn is_joined(&self) -> bool {
         match self {
             Self::Rpl(rpl) => rpl.is_joined(),
@@ -212,9 +212,9 @@ fn output_of(rpl: &Rpl, output: lowmesh_rpl::Output) -> Option<Output> {
         lowmesh_rpl::Output::Joined { .. } | lowmesh_rpl::Output::RankChanged { .. } => {
             Output::Beacons(join_metric(rpl))
         }
-        // Nobody joins by its beacons, but a root that restarts finds its network by them.
+        // Joining nodes ignore its beacons, but a root that restarts finds its network by them.
         lowmesh_rpl::Output::Detached => Output::Beacons(Some(JOIN_METRIC_INFINITE)),
-        lowmesh_rpl::Output::Forgiven => Output::Forgiven,
+        lowmesh_rpl::Output::BadLinksReset => Output::BadLinksReset,
         lowmesh_rpl::Output::KnownToParent { parent } => {
             Output::Scheduling(Event::KnownToParent(eui64(parent)))
         }

@@ -55,7 +55,7 @@ section! {
         keepalive: Duration = Duration::from_secs(12), Within(SECOND, HOUR);
         /// Silence of the time source after which a node loses synchronisation.
         desync: Duration = Duration::from_secs(120), Within(SECOND, HOUR);
-        /// Time without a place in a DODAG after which a node leaves the network and scans again.
+        /// Time outside of any DODAG after which a node leaves the network and scans again.
         orphan: Duration = ORPHAN_MAX, Within(SECOND, HOUR);
         /// Time for which a root that restarts listens for its former network before it begins a new one; 0 to begin one at once.
         resume: Duration = params::RESUME_WAIT, Within(Duration::ZERO, HOUR);

@@ -111,7 +111,7 @@ section! {
         dao_delay: Duration = Duration::from_secs(4), Within(Duration::ZERO, HOUR);
         /// Whether a DAO requests an acknowledgement.
         dao_ack: bool = true, Any;
-        /// Whether a node that moves has the routes of its former path ended, in storing modes (RFC 9009).
+        /// Whether a DCO ends the former path of a node that moves, in storing modes (RFC 9009).
         dco: bool = true, Any;
         /// Lifetime of a route, in whole minutes.
         path_lifetime: Duration = Duration::from_secs(1800), Within(Duration::from_secs(60), Duration::from_secs(254 * 60));

@@ -132,7 +132,7 @@ pub enum Output {
         /// The datagram's name, where the driver knows it.
         handle: Handle,
     },
-    /// Frames to this neighbour fail, and it has been silent for long.
+    /// Frames to this neighbour fail, and it has been silent for 30 s.
     NeighbourGone(Eui64),
     /// A neighbour that was gone is heard again.
     NeighbourBack(Eui64),

@@ -63,9 +63,9 @@ impl Csma {
     pub const fn links(&self) -> &LinkTable {
         &self.shared.links
     }
-    /// The node looks for a place in the network: see [`LinkTable::forgive`].
-    pub fn forgive_links(&mut self) {
-        self.shared.links.forgive();
+    /// The node looks for a parent: see [`LinkTable::reset_bad`].
+    pub fn reset_bad_links(&mut self) {
+        self.shared.links.reset_bad();
     }
     /// True when it is switched on.
     pub const fn is_on(&self) -> bool {
@@ -175,7 +175,7 @@ impl Csma {
         link.is_some_and(|link| link.is_silent(now))
     }
 
-    /// Whether another frame to `destination` may wait, after others have given way to it.
+    /// Whether another frame to `destination` may wait, after it displaced others.
     fn makes_room(&mut self, destination: Option<Eui64>, priority: Priority) -> bool {
         let is_busy = self.transmitter.frame().is_some();
         loop {
@@ -183,7 +183,7 @@ impl Csma {
             if self.waiting.admits(config, links, destination, priority, is_busy) {
                 return true;
             }
-            let Some(frame) = self.waiting.yield_place(config, links, destination) else {
+            let Some(frame) = self.waiting.displace(config, links, destination) else {
                 return false;
             };
             self.refuse(frame.handle, frame.destination, DropReason::QueueFull);

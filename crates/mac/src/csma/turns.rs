@@ -5,7 +5,7 @@
 //!
 //! | bound | total | share | the next one |
 //! |---|---|---|---|
-//! | frames in the queue | `queue_frames_max` | a neighbour has as many as are free; all to which no frame has ended, together as many; all that did not acknowledge, together as many | to a neighbour that acknowledges takes the place of one to a neighbour that does not, one of which no frame has ended last; any other is dropped, `queue_full` |
+//! | frames in the queue | `queue_frames_max` | a neighbour has as many as are free; all to which no frame has ended, together as many; all that did not acknowledge, together as many | to a neighbour that acknowledges: displaces the last frame to a silent neighbour, or else to an untried one; to any other: is dropped, `queue_full` |
 //! | turns | | one frame in [`TURNS_BEFORE_SILENT`] to a neighbour that does not acknowledge | waits |
 //! | copies of frames | | [`SILENT_COPIES`](crate::params::SILENT_COPIES) a second, to all that do not acknowledge | the first copy waits; a later one does not leave |
 //!
@@ -67,9 +67,9 @@ pub(super) fn admits(
     own < free && (class == Standing::Acknowledges || held(&is_alike) < free)
 }
 
-/// Where a frame stands that gives way to another one to `destination`, which is not admitted: the last one to a neighbour
-/// that did not acknowledge, or else to one that has not yet.
-pub(super) fn gives_way(
+/// The index of the frame that a frame to `destination` displaces, if `destination` acknowledges: the last one to a silent
+/// neighbour, or else to an untried one.
+pub(super) fn displaced(
     queue: &FrameQueue,
     links: &LinkTable,
     destination: Option<Eui64>,
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_to_neighbours_that_do_not_acknowledge_give_way_to_others_the_silent_first() {
+    fn a_frame_to_a_neighbour_that_acknowledges_displaces_others_the_silent_first() {
         let (mut queue, mut links) = (FrameQueue::default(), links(&[1]));
         links.note_heard(Instant::ZERO, eui(9), Dbm(-60.0));
         links.note_sent(Instant::ZERO, eui(9), 1, false);
@@ -191,10 +191,10 @@ mod tests {
             assert_eq!(fill(&mut queue, &links, Some(to), count), count);
         }
         for stranger in [9, 100, 102] {
-            assert_eq!(gives_way(&queue, &links, Some(eui(stranger))), None);
+            assert_eq!(displaced(&queue, &links, Some(eui(stranger))), None);
         }
         let order: Vec<_> = core::iter::from_fn(|| {
-            let place = gives_way(&queue, &links, Some(eui(1)))?;
+            let place = displaced(&queue, &links, Some(eui(1)))?;
             queue.take(place)?.destination
         })
         .collect();

@@ -90,8 +90,8 @@ impl Waiting {
         }
     }
 
-    /// Takes a frame that gives way to another one to `destination`, which is not admitted.
-    pub fn yield_place(
+    /// Takes the frame that another one to `destination`, which is not admitted, displaces.
+    pub fn displace(
         &mut self,
         config: &Config,
         links: &LinkTable,
@@ -99,7 +99,7 @@ impl Waiting {
     ) -> Option<QueuedFrame> {
         match self {
             Self::One { queue, .. } if config.shares_queue => {
-                let place = turns::gives_way(queue, links, destination)?;
+                let place = turns::displaced(queue, links, destination)?;
                 queue.take(place)
             }
             _ => None,

@@ -98,7 +98,7 @@ pub enum Output {
         /// In 1/128.
         etx: u16,
     },
-    /// Frames to this neighbour fail, and it has been silent for long.
+    /// Frames to this neighbour fail, and it has been silent for 30 s.
     NeighbourGone(Eui64),
     /// Nothing has been heard from this neighbour for long, not even a beacon.
     NeighbourSilent(Eui64),

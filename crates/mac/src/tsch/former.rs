@@ -1,7 +1,7 @@
 //! The network that a coordinator started before it lost its memory, and how it finds it again.
 //!
-//! A coordinator is the clock of its network, so a network without it lives on. One that begins a new network beside it
-//! would wait until all its nodes have left the former one. IEEE 802.15.4-2015 is silent about it: this is ours.
+//! A network goes on without its coordinator, whose clock it follows. A coordinator that starts a new network beside it
+//! would have no nodes until they leave the former one. IEEE 802.15.4-2015 gives no procedure: this one is ours.
 
 use lowmesh_units::{Asn, Channel, Duration, Instant};
 

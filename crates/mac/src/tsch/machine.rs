@@ -61,9 +61,9 @@ impl Tsch {
     pub const fn links(&self) -> &LinkTable {
         &self.shared.links
     }
-    /// The node looks for a place in the network: see [`LinkTable::forgive`].
-    pub fn forgive_links(&mut self) {
-        self.shared.links.forgive();
+    /// The node looks for a parent: see [`LinkTable::reset_bad`].
+    pub fn reset_bad_links(&mut self) {
+        self.shared.links.reset_bad();
     }
     /// The cells.
     pub const fn schedule(&self) -> &Schedule {

@@ -42,7 +42,7 @@ fn check_ends(objective: &dyn ObjectiveFunction) -> Result<(), String> {
     let wrong = [
         (through(Rank::INFINITE, Etx(128)) != Rank::INFINITE, "a place below an infinite rank"),
         (through(Rank(256), Etx::DEAD) != Rank::INFINITE, "a place behind a dead link"),
-        (through(Rank(256), worst) == Rank::INFINITE, "no place behind a link of last resort"),
+        (through(Rank(256), worst) == Rank::INFINITE, "no rank behind a link of last resort"),
         (
             through(Rank(256), Etx(worst.0 + 1)) != Rank::INFINITE,
             "a place behind a link that is worse than the last resort",

@@ -1,4 +1,4 @@
-//! Neighbours that are not there any more, and what a node believes of those that are.
+//! Neighbours that fail or are silent, and ranks that a node no longer trusts.
 
 use lowmesh_units::{Duration, NodeId, Purpose, Rank, Rng, Seed};
 use lowmesh_wire::rpl::{Dis, Message, RplOption, SolicitedInformation};
@@ -67,9 +67,8 @@ fn behind_three(count: usize, seed: u64) -> Network {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
-    /// The nodes behind nodes 1 to 3 are cut off by their silent death, which the link layer notes after half a minute: all
-    /// lose their places within five minutes, in the mean within one, and on the way no rank exceeds the limit of
-    /// RFC 6550 s8.2.2.4.
+    /// Nodes 1 to 3 fail, which the link layer notes after half a minute. All nodes behind them leave the DODAG within five
+    /// minutes, and within one on average. No rank exceeds the limit of RFC 6550 s8.2.2.4 meanwhile.
     #[test]
     fn a_part_behind_dead_routers_ends_in_bounded_time_and_rank(count in 3_usize..20, seed in any::<u64>()) {
         let mut network = behind_three(count, seed);
@@ -115,7 +114,7 @@ fn a_neighbour_that_is_silent_is_no_parent_until_it_is_heard() {
 }
 
 #[test]
-fn a_parent_that_asks_all_for_a_dodag_has_no_place() {
+fn a_neighbour_that_multicasts_a_dis_is_no_parent_until_its_next_dio() {
     let mut script = Script::joined();
     script.etx(0, 1.0);
     script.hear(5, &Message::Dio(dio(128)));

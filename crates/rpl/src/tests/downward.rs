@@ -449,25 +449,25 @@ fn told_dtsn(outputs: &[Output]) -> Option<u8> {
 }
 
 #[test]
-fn a_wish_for_daos_goes_on_down_in_both_modes() {
+fn a_new_dtsn_of_the_parent_is_passed_down_in_both_modes() {
     for mode in [Mode::Storing, Mode::NonStoring] {
         let mut script = Script::of(Config::router(link_local(1)).with_mode(mode));
-        let wish = |dtsn| Message::Dio(Dio { dtsn, mode, ..dio(128) });
-        script.hear(0, &wish(240));
+        let dio_with = |dtsn| Message::Dio(Dio { dtsn, mode, ..dio(128) });
+        script.hear(0, &dio_with(240));
         assert_eq!(told_dtsn(&script.pass(Duration::from_secs(60))), Some(240));
-        script.hear(0, &wish(241));
+        script.hear(0, &dio_with(241));
         assert_eq!(told_dtsn(&script.pass(Duration::from_secs(10))), Some(241), "{mode:?}");
         // The next one has to wait, and is not forgotten.
-        script.hear(0, &wish(242));
+        script.hear(0, &dio_with(242));
         assert_ne!(told_dtsn(&script.pass(Duration::from_secs(9))), Some(242));
         script.pass(Duration::from_secs(5));
-        script.hear(0, &wish(242));
+        script.hear(0, &dio_with(242));
         assert_eq!(told_dtsn(&script.pass(Duration::from_secs(10))), Some(242), "{mode:?}");
     }
 }
 
 #[test]
-fn a_wish_from_before_a_neighbour_was_the_parent_is_met_when_it_is() {
+fn a_dtsn_from_before_a_neighbour_was_the_parent_is_answered_when_it_is() {
     let mode = Mode::NonStoring;
     let mut script = Script::of(Config::router(link_local(1)).with_mode(mode));
     let told = |dtsn, rank| Message::Dio(Dio { dtsn, mode, ..dio(rank) });

@@ -158,7 +158,7 @@ fn a_target_that_nobody_knows_ends_at_the_root() {
 }
 
 #[test]
-fn a_node_without_a_place_forwards_nothing() {
+fn a_node_outside_the_dodag_forwards_nothing() {
     let mut network = network();
     network.input(2, crate::Input::Stop);
     let verdict = check(&mut network.nodes[2], &upward(3, 4));
@@ -184,7 +184,7 @@ fn a_source_route_is_followed_down() {
 }
 
 #[test]
-fn a_root_that_restarted_repeats_its_wish_while_it_lacks_a_route() {
+fn a_root_that_restarted_repeats_its_dtsn_while_it_lacks_a_route() {
     let repeats = |resumes: bool, after: u64| {
         let config = Config::root(link_local(0), global(0));
         let mut node = Rpl::new(config, super::network::rng(3, 3));

@@ -1,5 +1,5 @@
-//! The limit of rank in a DODAG version outlasts the place of a node (RFC 6550 s8.2.2.4), and a part that is cut off comes
-//! to an end.
+//! The limit of rank in a DODAG version holds after a node left the DODAG (RFC 6550 s8.2.2.4), and a part that is cut off
+//! leaves it.
 
 use lowmesh_machine::DropReason;
 use lowmesh_units::{Duration, NodeId, Purpose, Rank, Rng, Seed};
@@ -11,7 +11,7 @@ use crate::{Destination, ForwardContext, Input, Output, Rpl, Verdict, params};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A node that had rank 256 in version 240 and has no place now: the limit is 256 + 1024.
+/// A node that had rank 256 in version 240 and is in no DODAG now: the limit is 256 + 1024.
 fn alone() -> Script {
     let mut script = Script::joined();
     script.etx(0, 1.0);
@@ -32,13 +32,13 @@ fn a_node_that_poisoned_keeps_the_limit_of_its_version() {
     let mut script = alone();
     assert!(!joins_below(&mut script, 1200));
     assert!(joins_below(&mut script, 1100));
-    // The lowest rank is still that of the first place.
+    // The lowest rank is still that from before the node left.
     script.hear(5, &Message::Dio(dio(1160)));
     assert!(!script.node.is_joined());
 }
 
 #[test]
-fn the_limit_ends_when_a_node_had_no_place_for_long() {
+fn the_limit_ends_when_a_node_was_outside_the_dodag_for_long() {
     let mut script = alone();
     script.pass(params::LIMIT_HOLD - MINUTE);
     assert!(!joins_below(&mut script, 1200));
@@ -91,7 +91,7 @@ fn poison(outputs: &[Output]) -> usize {
 }
 
 #[test]
-fn a_node_without_a_place_poisons_those_that_still_send_to_it() {
+fn a_node_outside_the_dodag_poisons_those_that_still_send_to_it() {
     let mut script = alone();
     let packet = ForwardContext {
         from: Some(link_local(7)),
@@ -116,7 +116,7 @@ fn a_node_without_a_place_poisons_those_that_still_send_to_it() {
 }
 
 #[test]
-fn a_node_that_loses_its_place_tells_each_child() {
+fn a_node_that_leaves_the_dodag_poisons_each_child() {
     let mut script = Script::joined();
     script.etx(0, 1.0);
     script.hear(7, &Message::Dao(dao(7, 240, 30)));

@@ -1,6 +1,6 @@
 //! Where a node stands.
 
-/// A place, in metres.
+/// A position, in metres.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Position {
     /// Metres to the east.
@@ -12,11 +12,11 @@ pub struct Position {
 }
 
 impl Position {
-    /// The place (`x_m`, `y_m`) on the ground.
+    /// The position (`x_m`, `y_m`) on the ground.
     pub const fn new(x_m: f64, y_m: f64) -> Self {
         Self { x_m, y_m, z_m: 0.0 }
     }
-    /// The same place at another height.
+    /// The same position at another height.
     #[must_use]
     pub const fn at_height(self, z_m: f64) -> Self {
         Self { z_m, ..self }

@@ -85,7 +85,7 @@ pub fn places(topology: &Topology) -> Result<&[Position], ConfigError> {
 }
 
 impl Needs {
-    /// Whether it needs the places of the nodes, so that nodes can move.
+    /// Whether it needs the positions of the nodes, so that nodes can move.
     pub const fn is_places(self) -> bool {
         matches!(self, Self::Places)
     }

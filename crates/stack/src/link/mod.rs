@@ -207,11 +207,11 @@ impl Link {
         }
     }
 
-    /// Links that were too bad get another chance.
-    pub(crate) fn forgive_links(&mut self) {
+    /// Resets the ETX of bad links.
+    pub(crate) fn reset_bad_links(&mut self) {
         match self {
-            Self::Slotted(slotted) => slotted.mac.forgive_links(),
-            Self::Contended(csma) => csma.forgive_links(),
+            Self::Slotted(slotted) => slotted.mac.reset_bad_links(),
+            Self::Contended(csma) => csma.reset_bad_links(),
         }
     }
 

@@ -57,7 +57,7 @@ fn a_node_that_hears_nobody_loses_the_clock_and_joins_again_when_it_does() {
 }
 
 #[test]
-fn a_node_whose_parent_is_gone_has_no_place_within_a_minute() {
+fn a_node_whose_parent_is_gone_leaves_the_dodag_within_a_minute() {
     let mut mesh = Mesh::formed(&config(Mode::Storing), 3, 1.0);
     mesh.set_link(1, 2, 0.0);
     mesh.run(Duration::from_secs(45));

@@ -120,7 +120,7 @@ pub struct Target {
 pub struct TransitInformation {
     /// E: the targets lie outside the RPL network.
     pub external: bool,
-    /// I: the router at which the old path and the new one part ends the old one (RFC 9009 s4.2).
+    /// I: the common ancestor of the old path and the new one ends the old one by a DCO (RFC 9009 s4.2).
     pub invalidates: bool,
     /// Preferences among parents.
     pub path_control: u8,

@@ -1,4 +1,4 @@
-//! Packets in packets: who makes them, and where they come out (RFC 9008 s7 and s8).
+//! Encapsulation: which node encapsulates a packet, and which decapsulates it (RFC 9008 s7 and s8).
 
 use lowmesh_wire::ipv6::{Extensions, UpperLayer};
 
@@ -23,7 +23,7 @@ fn router() -> Host {
     host.routing.verdict = Some(Verdict::Forward { next_hop: eui(0), option: None });
     host
 }
-/// A packet from one node to another, as it stands in packets of the root.
+/// A packet from one node to another, which the root encapsulates.
 fn carried(source: Address, destination: Address, hop_limit: u8) -> Vec<u8> {
     let flow = Flow { source, destination, source_port: 9, destination_port: PORT };
     let option = HopByHopOption { sender_rank: 4, ..OPTION };
@@ -103,7 +103,7 @@ fn a_packet_from_elsewhere_enters_in_one_of_the_root_and_is_not_changed_but_for_
     {
         let mut host = root();
         host.routing.source_route = route.clone();
-        // RFC 9008 s7.2.2: an option of another network is no business of this one.
+        // RFC 9008 s7.2.2: an option of another network is left as it is.
         let packet = carried(far(), global(5), 9);
         let outputs = host.tell(Event::Uplink { packet, handle: Handle(7) });
         let (ip, is_routed, option, inner) = parts(sent(&outputs).0);
@@ -131,7 +131,7 @@ fn a_packet_as_large_as_the_mesh_carries_enters_in_two_that_are_not_larger() {
     assert_eq!(fragments.len(), 2);
     assert!(fragments.iter().all(|fragment| fragment.len() <= 1280));
 
-    // The last node of the route puts them together, and takes the packet out.
+    // The last node of the route reassembles and decapsulates the packet.
     let mut last = router();
     let mut seen = Vec::new();
     for mut bytes in fragments {
@@ -140,7 +140,7 @@ fn a_packet_as_large_as_the_mesh_carries_enters_in_two_that_are_not_larger() {
             let addresses = Addresses::new(eui(hop), PREFIX);
             source_route::step(&mut bytes, &headers, &addresses).expect("a good route");
         }
-        // Node 1 in the place of node 5, and node 0 in that of the root.
+        // Node 1 is the last hop here, and node 0 the root.
         bytes[8..24].copy_from_slice(&global(0).0);
         bytes[24..40].copy_from_slice(&global(1).0);
         seen.extend(last.receive(0, bytes));

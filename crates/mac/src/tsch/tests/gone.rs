@@ -1,4 +1,4 @@
-//! Neighbours that are not there any more: those that answer nothing, and those of which nothing is heard.
+//! Neighbours that fail: those that acknowledge nothing, and those that are silent.
 
 use super::*;
 use crate::params::{GONE_SILENCE, SILENT_BEACONS};

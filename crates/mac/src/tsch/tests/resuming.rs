@@ -20,7 +20,7 @@ fn restarted(now: Instant, config: Config) -> Tsch {
     mac
 }
 
-/// A beacon of a node without a place in the DODAG, by which nobody joins.
+/// A beacon of a node in no DODAG: its join metric keeps others from joining.
 fn hear(mac: &mut Tsch, slot_start: Instant, asn: u64) {
     let asn = Asn(asn);
     let slotframes = Vec::new();

@@ -72,7 +72,7 @@ pub(super) fn decompress_routed(
     let chain = headers::read(&mut reader)?;
     let context = link.contexts.routing();
     let tunnel = chain.tunnel(&reader, context)?;
-    // The destination of a tunnel is the last hop of its route, and both ends stand for the link's addresses.
+    // The destination of a tunnel is the last hop of its route, and both ends serve as the addresses of the link.
     let ends = match &tunnel {
         Some(tunnel) => {
             let path = chain.path(&tunnel.source, &reader)?;

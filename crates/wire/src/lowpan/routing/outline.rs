@@ -1,4 +1,4 @@
-//! The headers that RPL adds to a packet, as values: its option, a source route, and the packet around another.
+//! The headers that RPL adds to a packet, as values: its option, a source route, and the outer header.
 
 use alloc::vec::Vec;
 
@@ -18,7 +18,7 @@ const OPTION_HEADER_OCTETS: usize = 8;
 const ROUTE_FIXED_OCTETS: usize = 8;
 const ADDRESS_OCTETS: usize = 16;
 
-/// The outer header of a packet in a packet.
+/// The outer header of an encapsulated packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tunnel {
     /// The encapsulator.
@@ -27,7 +27,7 @@ pub(super) struct Tunnel {
 }
 
 impl Tunnel {
-    /// What stands for the addresses of the link in the packet inside: the ends of the tunnel.
+    /// The addresses that the inner LOWPAN_IPHC takes as those of the link: the ends of the tunnel.
     pub fn link(
         &self,
         path: &[Address],
@@ -107,7 +107,7 @@ impl Outline {
         Some((Self { option, path, tunnel }, behind))
     }
 
-    /// The packet without these headers: what LOWPAN_IPHC stands for.
+    /// The packet without these headers, which LOWPAN_IPHC compresses.
     pub fn rest(&self, packet: &[u8], behind: &Behind) -> Vec<u8> {
         let &Behind { at, next_header, destination } = behind;
         if self.tunnel.is_some() {
@@ -122,7 +122,7 @@ impl Outline {
         rest
     }
 
-    /// Appends the packet whose LOWPAN_IPHC stands for `rest`, or the beginning of it; `None` if it is too long.
+    /// Appends the packet whose LOWPAN_IPHC decompresses to `rest`, or its beginning; `None` if it is too long.
     pub fn emit(
         &self,
         rest: &[u8],

@@ -49,7 +49,7 @@ fn types(reference: &Address, path: &[Address]) -> Vec<usize> {
                 None => (0, kind),
                 Some(later) => (0..TYPES)
                     .map(|next| (later[next].0 + if next == kind { 0 } else { FIXED_OCTETS }, next))
-                    // Of two equal ways the one without another header.
+                    // Of two encodings of equal length the one without another header.
                     .min_by_key(|(octets, next)| (*octets, *next != kind))
                     .unwrap_or((NEVER, kind)),
             };

@@ -202,7 +202,7 @@ fn the_rank_takes_one_octet_where_its_low_octet_is_zero_and_the_instance_none_wh
 
 #[test]
 fn a_packet_has_the_octets_of_the_example() {
-    // Down over ..02 and ..03 to ..04, rank 3, instance 0; the last hop stands in LOWPAN_IPHC.
+    // Down over ..02 and ..03 to ..04, rank 3, instance 0; LOWPAN_IPHC has the last hop.
     let at = |low: u8| Address::from_parts(PREFIX, [0, 0, 0, 0xff, 0xfe, 0, 0, low]);
     let packet = plain(at(1), at(4), 64, b"on");
     let option = HopByHopOption { sender_rank: 3, ..OPTION };
