@@ -1,5 +1,5 @@
-//! Membership in a DODAG as a part with its own state: where this node stands, whom it has heard, and what it says in DIOs
-//! (RFC 6550 s8.3). What follows from a DIO is in `advertise`, what follows from the neighbours in `parent`.
+//! Membership in a DODAG, with its own state: the DODAG of this node, its neighbours, and the DIOs that it sends (RFC 6550
+//! s8.3). `advertise` handles DIOs, `parent` chooses among the neighbours.
 
 use alloc::vec;
 
@@ -19,7 +19,7 @@ use crate::params;
 use crate::route::Routes;
 use crate::timer::Timer;
 
-/// This node's place, and its neighbours.
+/// The DODAG of this node, and its neighbours.
 #[derive(Debug)]
 pub(crate) struct Membership {
     pub(crate) state: State,
@@ -82,8 +82,8 @@ impl Membership {
             State::Stopped => None,
         }
     }
-    /// Remembers the DODAG that this node leaves. L binds the node until the version ends or LIMIT_HOLD is over, and
-    /// neighbours that still have it as parent get poison.
+    /// Remembers the DODAG that this node leaves. L binds the node until the version ends or [`params::LIMIT_HOLD`] is over,
+    /// and neighbours that still have it as parent get poison.
     pub(crate) fn remember(&mut self, now: Instant, dodag: Dodag) {
         self.former = Some(Former { dodag, until: now + params::LIMIT_HOLD });
     }
