@@ -11,6 +11,8 @@ pub const ALL_COAP_NODES_LINK: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0
 pub const ALL_COAP_NODES_SITE: Ipv6Addr = Ipv6Addr::new(0xff05, 0, 0, 0, 0, 0, 0, 0xfd);
 /// Datagrams read with one call of the system; ours.
 pub const BATCH: usize = 32;
+/// The same while no more than one comes at a time; ours: a second place shows that more come.
+pub const BATCH_QUIET: usize = 2;
 /// Octets of the buffer for one datagram, or for several of one sender that the system has put
 /// together: a UDP datagram at most.
 pub const BUFFER_LEN: usize = 65_536;

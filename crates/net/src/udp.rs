@@ -8,7 +8,7 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::batch::{self, BATCH_SENT};
 use crate::icmp::next_undelivered;
-use crate::params::{BATCH, BUFFER_LEN, SERVED_RECEIVE_BUFFER};
+use crate::params::{BATCH, BATCH_QUIET, BUFFER_LEN, SERVED_RECEIVE_BUFFER};
 use crate::peer::{Peer, canonical};
 use crate::registered::Registered;
 
@@ -63,6 +63,8 @@ pub struct Udp {
     state: UdpSocketState,
     local: SocketAddr,
     buffers: Vec<Vec<u8>>,
+    /// The last read gave all that it asked for.
+    busy: bool,
 }
 
 impl Udp {
@@ -115,11 +117,24 @@ impl Udp {
     }
     /// Reads what has come, up to a batch; `each` is called for every datagram. An error of the
     /// kind `WouldBlock` means that nothing has.
-    pub fn receive(&mut self, mut each: impl FnMut(Arrival<'_>)) -> io::Result<()> {
-        let mut metas = [RecvMeta::default(); BATCH];
+    pub fn receive(&mut self, each: impl FnMut(Arrival<'_>)) -> io::Result<()> {
+        // The places of a batch are made for each call, which costs a client that asks alone more than its request.
+        let count = if self.busy {
+            self.receive_up_to::<BATCH>(each)
+        } else {
+            self.receive_up_to::<BATCH_QUIET>(each)
+        };
+        self.busy = count.as_ref().is_ok_and(|count| *count >= BATCH_QUIET);
+        count.map(drop)
+    }
+    fn receive_up_to<const N: usize>(
+        &mut self,
+        mut each: impl FnMut(Arrival<'_>),
+    ) -> io::Result<usize> {
+        let mut metas = [RecvMeta::default(); N];
         let (socket, state) = (self.socket.get(), &self.state);
         let mut buffers = self.buffers.iter_mut();
-        let mut slices: [IoSliceMut<'_>; BATCH] = std::array::from_fn(|_| {
+        let mut slices: [IoSliceMut<'_>; N] = std::array::from_fn(|_| {
             IoSliceMut::new(buffers.next().expect("there are as many as a batch has"))
         });
         let count = self.socket.try_read(|| state.recv(socket.into(), &mut slices, &mut metas))?;
@@ -133,7 +148,7 @@ impl Udp {
                 each(Arrival { peer, to_group, bytes });
             }
         }
-        Ok(())
+        Ok(count)
     }
     /// Sends the first of some datagrams, and where the system can do that with one call, those behind it that leave from
     /// the same address of ours; how many were sent. An error is of the first, or of a datagram that was sent before:
@@ -221,5 +236,29 @@ fn open(address: SocketAddr) -> io::Result<Udp> {
     }
     let local = socket.get().local_addr()?;
     let buffers = (0..BATCH).map(|_| vec![0; BUFFER_LEN]).collect();
-    Ok(Udp { socket, state, local, buffers })
+    Ok(Udp { socket, state, local, buffers, busy: false })
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_read_takes_two_datagrams_and_a_batch_after_them() {
+        let mut ours = Udp::bind("127.0.0.1:0".parse().expect("an address")).expect("a free port");
+        let peer = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback");
+        let datagrams: Vec<[u8; 1]> = (0..BATCH as u8).map(|n| [n]).collect();
+        for bytes in &datagrams {
+            peer.send_to(bytes, ours.local_addr()).expect("loopback");
+        }
+        ours.readable().await.expect("they have come");
+        let mut read = || {
+            let mut bytes = Vec::new();
+            ours.receive(|arrival| bytes.extend_from_slice(arrival.bytes)).map(|()| bytes)
+        };
+        let all = datagrams.concat();
+        assert_eq!(read().expect("they have come"), all[..BATCH_QUIET]);
+        assert_eq!(read().expect("more have come"), all[BATCH_QUIET..]);
+        assert_eq!(read().expect_err("no more").kind(), io::ErrorKind::WouldBlock);
+    }
 }
