@@ -6,7 +6,7 @@
 use alloc::vec::Vec;
 
 use lowmesh_machine::{DropReason, Handle};
-use lowmesh_reassembly::{Admission, Fit, Limits, Policy, Renewal, Table};
+use lowmesh_reassembly::{Admission, Fit, Limits, Newcomer, Policy, Renewal, Table};
 use lowmesh_units::{Duration, Instant};
 use lowmesh_wire::ipv6::Header;
 
@@ -159,7 +159,9 @@ impl Reassembly {
         if let Some(at) = place {
             return self.merge(now, at, &part);
         }
-        let displaced = self.table.admit(now, &name, 0, usize::MAX);
+        // A packet's source proves nothing to a node that only puts it together.
+        let newcomer = Newcomer { name, octets: 0, room: usize::MAX, is_proven: false };
+        let displaced = self.table.admit(now, &newcomer);
         let Some(displaced) = displaced.filter(|_| self.takes_fragments()) else {
             return self.give_up(now, name, None, DropReason::BufferFull);
         };

@@ -291,7 +291,7 @@ impl Adaptation {
     }
 
     fn on_frame(&mut self, now: Instant, fragment: &Fragment<'_>) {
-        let &Fragment { frame, source, destination, handle } = fragment;
+        let &Fragment { frame, source, destination, handle, .. } = fragment;
         let dispatch = frame.first().map_or(Dispatch::NotLowpan, |octet| Dispatch::of(*octet));
         match dispatch {
             Dispatch::Ipv6 | Dispatch::Iphc | Dispatch::Routed => {
@@ -335,12 +335,12 @@ impl Adaptation {
 
     /// Takes a frame with a dispatch of RFC 8931.
     fn on_recoverable(&mut self, now: Instant, fragment: &Fragment<'_>) {
-        let &Fragment { frame, source, destination, handle } = fragment;
         let queue = self.queue_state();
         // RFC 8931 s6: fragments are for one neighbour, who acknowledges them.
         let is_taken =
-            destination.is_some() && self.recovery.on_frame(now, frame, source, handle, queue);
+            fragment.destination.is_some() && self.recovery.on_frame(now, fragment, queue);
         if !is_taken {
+            let handle = fragment.handle;
             self.outbox.push(Output::Accepted { handle });
             self.drop_packet(handle, DropReason::Malformed);
         }
@@ -433,9 +433,9 @@ impl Adaptation {
                 relay::Output::Frame { payload, next_hop, handle, last } => {
                     self.put_frame(Part::Forwarded, payload, next_hop, handle, (last, false));
                 }
-                relay::Output::Stays { name, data, extent, handle } => {
+                relay::Output::Stays { name, data, extent, handle, is_proven } => {
                     let room = self.room();
-                    let piece = Piece { offset: 0, data: &data, extent };
+                    let piece = Piece { offset: 0, data: &data, extent, is_proven };
                     let outcome = self.reassembly.place(now, name, piece, handle, room);
                     self.on_outcome(name.source(), name.is_broadcast(), outcome);
                 }
@@ -520,8 +520,9 @@ impl Machine for Adaptation {
             Input::Packet { bytes, destination, handle } => {
                 return self.on_packet(now, bytes, destination, handle);
             }
-            Input::Frame { payload, source, destination, handle } => {
-                self.on_frame(now, &Fragment { frame: payload, source, destination, handle });
+            Input::Frame { payload, source, destination, handle, is_proven } => {
+                let fragment = Fragment { frame: payload, source, destination, handle, is_proven };
+                self.on_frame(now, &fragment);
             }
             Input::FrameDone { handle, result } => self.on_frame_done(now, handle, result),
             Input::RouteReply { beginning, route } => {

@@ -30,6 +30,9 @@ pub enum Input<'a> {
         destination: Option<Eui64>,
         /// Names the packet that the frame is, or is a part of.
         handle: Handle,
+        /// The sender acknowledges frames of this node, so its address is no forged one. Datagrams of others give way to
+        /// its own; false of all where that makes no difference.
+        is_proven: bool,
     },
     /// The MAC is done with a frame out of [`Output::Frame`]; due once for each.
     FrameDone {

@@ -13,7 +13,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use lowmesh_machine::{DropReason, Handle};
-use lowmesh_reassembly::{self as reassembly, Datagram, Fit, PartialDatagram, Table};
+use lowmesh_reassembly::{self as reassembly, Datagram, Fit, Newcomer, PartialDatagram, Table};
 use lowmesh_units::{Eui64, Instant};
 use lowmesh_wire::lowpan::fragment::{FragmentHeader, OFFSET_UNIT};
 use lowmesh_wire::lowpan::{Contexts, Extent, decompress};
@@ -90,6 +90,8 @@ pub(crate) struct Fragment<'a> {
     pub source: Eui64,
     pub destination: Option<Eui64>,
     pub handle: Handle,
+    /// Its sender is known to hear this node.
+    pub is_proven: bool,
 }
 
 /// The octets of a fragment after decompression.
@@ -99,6 +101,8 @@ pub(crate) struct Piece<'a> {
     pub data: &'a [u8],
     /// How they were compressed; counts at offset 0.
     pub extent: Extent,
+    /// Their sender is known to hear this node.
+    pub is_proven: bool,
 }
 
 /// All datagrams in reassembly.
@@ -179,7 +183,7 @@ impl Reassembly {
         contexts: &Contexts,
         room: usize,
     ) -> Outcome {
-        let &Fragment { frame, handle, .. } = fragment;
+        let &Fragment { frame, handle, is_proven, .. } = fragment;
         let malformed = Outcome::Dropped { handle, reason: DropReason::Malformed };
         let Ok(header) = FragmentHeader::parse(frame) else { return malformed };
         let offset = usize::from(header.offset);
@@ -192,7 +196,7 @@ impl Reassembly {
         let outcome = match (data, self.table.position(&name)) {
             (Some(data), _) => {
                 let extent = Extent::of(&frame[header.octets()..]);
-                let piece = Piece { offset, data, extent };
+                let piece = Piece { offset, data, extent, is_proven };
                 self.place(now, name, piece, handle, room)
             }
             (None, Some(at)) => {
@@ -214,7 +218,7 @@ impl Reassembly {
         &mut self,
         now: Instant,
         name: Name,
-        Piece { offset, data, extent }: Piece<'_>,
+        Piece { offset, data, extent, is_proven }: Piece<'_>,
         handle: Handle,
         room: usize,
     ) -> Outcome {
@@ -236,7 +240,8 @@ impl Reassembly {
                 self.open(now, name, handle)
             }
             None => {
-                let Some(evicted) = self.table.admit(now, &name, size, room) else {
+                let newcomer = Newcomer { name, octets: size, room, is_proven };
+                let Some(evicted) = self.table.admit(now, &newcomer) else {
                     self.table.remember(name, now);
                     return Outcome::Dropped { handle, reason: DropReason::BufferFull };
                 };
@@ -244,6 +249,9 @@ impl Reassembly {
                 self.open(now, name, handle)
             }
         };
+        if is_proven {
+            self.table.prove(at);
+        }
         let is_whole = self.table.update(at, |entry| {
             if offset == 0 {
                 entry.datagram.extent = extent;

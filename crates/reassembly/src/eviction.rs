@@ -3,10 +3,13 @@
 //!
 //! ```text
 //!   a place is free                                   : the newcomer takes it
+//!   the newcomer is proven, a source is not           : its datagram that waits longest is evicted
 //!   a source holds more than the newcomer's would     : its datagram that waits longest is evicted
 //!   a datagram received no new fragment for a while   : it is evicted, of the source that holds most first
 //!   else                                              : the newcomer is refused
 //! ```
+//! A newcomer that is not proven evicts nothing of a source that is; such a datagram has its timeout. Where nobody is
+//! proven, all are equal.
 //!
 //! Without the last rule, a node with many senders at once would start every datagram and finish none. A buffer
 //! reservation attack (Hummen et al., WiSec 2013) from one address holds only places that no other sender needs; from
@@ -29,6 +32,8 @@ pub(crate) struct Held<S> {
     pub octets: usize,
     /// When its latest new fragment came.
     pub news: Instant,
+    /// Its source is known to hear this node.
+    pub is_proven: bool,
 }
 
 /// What there is room for.
@@ -79,12 +84,16 @@ impl Bounds {
 #[derive(Debug, Default)]
 struct Share {
     sum: Sum,
+    is_proven: bool,
     /// Places of its datagrams, the one that waits longest last.
     places: Vec<usize>,
 }
 
+/// How much a source holds. What is not proven counts for more than anything that is.
+type Load = (bool, usize);
+
 /// The next victim of a source: how much the source holds, how long the datagram waits, and its place.
-type Candidate<S> = (usize, Duration, Reverse<usize>, S);
+type Candidate<S> = (Load, Duration, Reverse<usize>, S);
 
 /// The places in `held` that have to be given up before `newcomer` has one; `None` if it is refused.
 pub(crate) fn victims<S: Copy + Ord>(
@@ -108,14 +117,23 @@ pub(crate) fn victims<S: Copy + Ord>(
     for (at, one) in held.iter().enumerate() {
         let share = shares.entry(one.source).or_default();
         share.sum = share.sum.with(one.octets);
+        share.is_proven |= one.is_proven;
         share.places.push(at);
+    }
+    if let Some(share) = shares.get_mut(&newcomer.source) {
+        share.is_proven |= newcomer.is_proven;
+    }
+    let newcomer_is_proven =
+        newcomer.is_proven || shares.get(&newcomer.source).is_some_and(|share| share.is_proven);
+    if !newcomer_is_proven {
+        shares.retain(|_, share| !share.is_proven);
     }
     for share in shares.values_mut() {
         share.places.sort_unstable_by_key(|at| (wait(*at), Reverse(*at)));
     }
     let candidate = |source: S, share: &Share| -> Option<Candidate<S>> {
         let at = *share.places.last()?;
-        Some((bounds.load(share.sum), wait(at), Reverse(at), source))
+        Some(((!share.is_proven, bounds.load(share.sum)), wait(at), Reverse(at), source))
     };
     let is_stale = |one: &Candidate<S>| one.1 >= bounds.stale_after;
     let mut loaded: BinaryHeap<_> =
@@ -132,7 +150,7 @@ pub(crate) fn victims<S: Copy + Ord>(
         while stale.peek().is_some_and(|one| !is_current(one)) {
             stale.pop();
         }
-        let newcomers = bounds.load(own.with(newcomer.octets));
+        let newcomers = (!newcomer_is_proven, bounds.load(own.with(newcomer.octets)));
         let (.., Reverse(at), source) =
             *loaded.peek().filter(|one| one.0 > newcomers).or_else(|| stale.peek())?;
         let octets = held[at].octets;

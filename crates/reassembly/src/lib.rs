@@ -15,4 +15,4 @@ mod partial;
 mod table;
 
 pub use partial::{Arrival, Fit, PartialDatagram};
-pub use table::{Admission, Datagram, Entry, Limits, Name, Policy, Renewal, Table};
+pub use table::{Admission, Datagram, Entry, Limits, Name, Newcomer, Policy, Renewal, Table};

@@ -82,6 +82,19 @@ pub struct Limits {
     pub stale_after: Duration,
 }
 
+/// A datagram that needs a place.
+#[derive(Clone, Copy, Debug)]
+pub struct Newcomer<N> {
+    /// What identifies it.
+    pub name: N,
+    /// Octets that it will hold.
+    pub octets: usize,
+    /// Octets that the memory around the table has left.
+    pub room: usize,
+    /// Its source is known to hear this node, so nobody forges its address.
+    pub is_proven: bool,
+}
+
 /// One datagram.
 #[derive(Clone, Debug)]
 pub struct Entry<N, D> {
@@ -93,6 +106,8 @@ pub struct Entry<N, D> {
     pub deadline: Instant,
     /// When its latest new fragment came.
     news: Instant,
+    /// Its source is known to hear this node.
+    is_proven: bool,
 }
 
 /// All datagrams that a layer puts together.
@@ -154,15 +169,9 @@ impl<N: Name, D: Datagram> Table<N, D> {
         self.deadline
     }
 
-    /// Finds a place for a datagram of `octets`, while the memory around the table has `room`. Returns the datagrams that
-    /// lost theirs, or `None` if this one is refused.
-    pub fn admit(
-        &mut self,
-        now: Instant,
-        name: &N,
-        octets: usize,
-        room: usize,
-    ) -> Option<Vec<Entry<N, D>>> {
+    /// Finds a place for a datagram. Returns those that lost theirs, or `None` if this one is refused.
+    pub fn admit(&mut self, now: Instant, newcomer: &Newcomer<N>) -> Option<Vec<Entry<N, D>>> {
+        let &Newcomer { ref name, octets, room, .. } = newcomer;
         let mut evicted = Vec::new();
         match self.policy.admission {
             Admission::WhileFree => {}
@@ -173,7 +182,7 @@ impl<N: Name, D: Datagram> Table<N, D> {
                 }
             }
             Admission::Evicts { keeps_last } => {
-                let mut places = self.victims(now, name, octets, room, keeps_last)?;
+                let mut places = self.victims(now, newcomer, keeps_last)?;
                 // From the back, so that the other positions stay valid.
                 places.sort_unstable();
                 evicted.extend(places.into_iter().rev().map(|at| self.end(at, now)));
@@ -191,19 +200,19 @@ impl<N: Name, D: Datagram> Table<N, D> {
     fn victims(
         &self,
         now: Instant,
-        name: &N,
-        octets: usize,
-        room: usize,
+        newcomer: &Newcomer<N>,
         keeps_last: bool,
     ) -> Option<Vec<usize>> {
+        let &Newcomer { ref name, octets, room, is_proven } = newcomer;
         let Limits { places, octets: octets_max, stale_after, .. } = self.limits;
         let bounds = Bounds { places, octets: octets_max, room, keeps_last, stale_after };
         let held = self.open().map(|entry| Held {
             source: entry.name.source(),
             octets: entry.datagram.octets(),
             news: entry.news,
+            is_proven: entry.is_proven,
         });
-        let newcomer = Held { source: name.source(), octets, news: now };
+        let newcomer = Held { source: name.source(), octets, news: now, is_proven };
         let mut victims = victims(held, &newcomer, &bounds)?;
         if !victims.is_empty() {
             // From places among the incomplete datagrams to positions in the table.
@@ -219,7 +228,7 @@ impl<N: Name, D: Datagram> Table<N, D> {
     /// Adds a datagram that was admitted; returns its position.
     pub fn insert(&mut self, now: Instant, name: N, datagram: D) -> usize {
         let deadline = now + self.limits.timeout;
-        self.entries.push(Entry { name, datagram, deadline, news: now });
+        self.entries.push(Entry { name, datagram, deadline, news: now, is_proven: false });
         let at = self.entries.len() - 1;
         self.count(at);
         at
@@ -241,6 +250,11 @@ impl<N: Name, D: Datagram> Table<N, D> {
             entry.deadline = now + self.limits.timeout;
             self.find_deadline();
         }
+    }
+
+    /// The source of the datagram at a position is known to hear this node.
+    pub fn prove(&mut self, at: usize) {
+        self.entries[at].is_proven = true;
     }
 
     /// Takes a datagram out, as if it had never been.
@@ -327,9 +341,12 @@ mod tests {
     fn table(admission: Admission, renewal: Renewal) -> Table<(u8, u8), usize> {
         Table::new(LIMITS, Policy { admission, renewal, ended_max: 4 })
     }
+    fn newcomer(name: (u8, u8), octets: usize, room: usize) -> Newcomer<(u8, u8)> {
+        Newcomer { name, octets, room, is_proven: false }
+    }
     /// Opens a datagram of 100 octets; the names that lost their places, or `None` if it is refused.
     fn open(table: &mut Table<(u8, u8), usize>, s: u64, name: (u8, u8)) -> Option<Vec<(u8, u8)>> {
-        let evicted = table.admit(at(s), &name, 100, usize::MAX)?;
+        let evicted = table.admit(at(s), &newcomer(name, 100, usize::MAX))?;
         table.insert(at(s), name, 100);
         Some(evicted.into_iter().map(|entry| entry.name).collect())
     }
@@ -337,8 +354,8 @@ mod tests {
     #[test]
     fn places_and_octets_and_the_room_around_are_bounds() {
         let mut table = table(Admission::WhileFree, Renewal::Never);
-        assert!(table.admit(at(0), &(1, 0), 1001, usize::MAX).is_none());
-        assert!(table.admit(at(0), &(1, 0), 100, 99).is_none());
+        assert!(table.admit(at(0), &newcomer((1, 0), 1001, usize::MAX)).is_none());
+        assert!(table.admit(at(0), &newcomer((1, 0), 100, 99)).is_none());
         assert!((0..4).all(|number| open(&mut table, 0, (1, number)) == Some(vec![])));
         assert_eq!(open(&mut table, 0, (2, 0)), None);
         assert_eq!(table.octets(), 400);
@@ -365,6 +382,20 @@ mod tests {
         assert_eq!(open(&mut table, 4, (2, 0)), Some(vec![]));
         assert_eq!(open(&mut table, 4, (3, 0)), Some(vec![(1, 0)]));
         assert!(table.has_ended(&(1, 0), at(13)) && !table.has_ended(&(1, 0), at(14)));
+    }
+
+    #[test]
+    fn with_eviction_strangers_give_way_to_what_is_proven() {
+        let mut table = table(Admission::Evicts { keeps_last: false }, Renewal::Never);
+        for number in 0..4 {
+            open(&mut table, 0, (number, 0));
+        }
+        table.prove(0);
+        let proven = Newcomer { is_proven: true, ..newcomer((0, 1), 100, usize::MAX) };
+        let names = |evicted: Option<Vec<Entry<(u8, u8), usize>>>| {
+            evicted.map(|all| all.iter().map(|entry| entry.name).collect::<Vec<_>>())
+        };
+        assert_eq!(names(table.admit(at(0), &proven)), Some(vec![(1, 0)]));
     }
 
     #[test]

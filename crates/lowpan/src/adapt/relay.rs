@@ -33,6 +33,7 @@ struct PendingRoute {
     datagram_size: u16,
     extent: Extent,
     handle: Handle,
+    is_proven: bool,
     /// The fragment as it came, kept when there is no entry left for it.
     original: Option<Vec<u8>>,
 }
@@ -47,7 +48,7 @@ pub(super) enum Output {
     /// Send a fragment; `last` if no other of its packet follows.
     Frame { payload: Vec<u8>, next_hop: Eui64, handle: Handle, last: bool },
     /// A first fragment stays here for reassembly.
-    Stays { name: Name, data: Vec<u8>, extent: Extent, handle: Handle },
+    Stays { name: Name, data: Vec<u8>, extent: Extent, handle: Handle, is_proven: bool },
     /// A packet of which no fragment went on ends here.
     Dropped { handle: Handle, reason: DropReason },
     /// A packet that passed is over.
@@ -162,7 +163,7 @@ impl Relay {
         name: Name,
         incoming: Label,
     ) -> bool {
-        let &Fragment { frame, source, destination, handle } = fragment;
+        let &Fragment { frame, source, destination, handle, is_proven } = fragment;
         if self.pending_routes.len() >= ROUTE_REQUESTS {
             return false;
         }
@@ -182,6 +183,7 @@ impl Relay {
             datagram_size,
             extent: Extent::of(body),
             handle,
+            is_proven,
             original,
         });
         self.outbox.push(Output::Accepted { handle });
@@ -200,7 +202,7 @@ impl Relay {
         let Some(pending) = self.pending_routes.pop_front() else {
             return Err(Rejected::Gone { what: "route", why: "no first fragment waits for one" });
         };
-        let PendingRoute { name, extent, handle, .. } = pending;
+        let PendingRoute { name, extent, handle, is_proven, .. } = pending;
         match route {
             Route::None => lent.reassembly.remember(name, now),
             Route::Via(neighbour) if !self.passing.is_full() => {
@@ -210,12 +212,13 @@ impl Relay {
             Route::Via(_) => {
                 self.counters.fallbacks_full += 1;
                 self.outbox.push(match pending.original {
-                    Some(data) => Output::Stays { name, data, extent, handle },
+                    Some(data) => Output::Stays { name, data, extent, handle, is_proven },
                     None => Output::Dropped { handle, reason: DropReason::BufferFull },
                 });
             }
             Route::Here => {
-                self.outbox.push(Output::Stays { name, data: beginning, extent, handle });
+                let data = beginning;
+                self.outbox.push(Output::Stays { name, data, extent, handle, is_proven });
             }
         }
         Ok(())

@@ -37,7 +37,13 @@ fn books(layer: &mut Adaptation) -> (usize, usize) {
 
 fn take(layer: &mut Adaptation, at: u64, frame: &[u8], handle: u64) {
     let (source, destination) = (HERE, Some(THERE));
-    let input = Input::Frame { payload: frame, source, destination, handle: Handle(handle) };
+    let input = Input::Frame {
+        payload: frame,
+        source,
+        destination,
+        handle: Handle(handle),
+        is_proven: false,
+    };
     layer.handle(Instant::from_millis(at), input).expect("frames are never rejected");
 }
 
@@ -95,6 +101,7 @@ fn receive(layer: &mut Adaptation, at: u64, frame: &[u8], handle: u64) -> Vec<Ou
         source: HERE,
         destination: Some(THERE),
         handle: Handle(handle),
+        is_proven: false,
     };
     layer.handle(Instant::from_millis(at), input).expect("frames are never rejected");
     outputs(layer)
@@ -240,7 +247,13 @@ fn half_datagrams_of_one_neighbour_do_not_make_a_node_deaf_to_others() {
         let half = &frames_from(&mut attacker, packet(1200), handle)[0];
         let source = NodeId(9).eui64();
         let destination = Some(THERE);
-        let input = Input::Frame { payload: half, source, destination, handle: Handle(handle) };
+        let input = Input::Frame {
+            payload: half,
+            source,
+            destination,
+            handle: Handle(handle),
+            is_proven: false,
+        };
         receiver.handle(Instant::from_millis(handle), input).expect("frames are never rejected");
     }
     assert_eq!(outputs(&mut receiver), []);

@@ -33,6 +33,7 @@ use super::{Outcome, Received, Receiving, Sending, Step};
 use crate::event::Route;
 use crate::forward::Label;
 use crate::params::Config;
+use crate::reassemble::Fragment;
 
 /// What the node wants done.
 #[derive(Debug, PartialEq, Eq)]
@@ -171,18 +172,17 @@ impl Node {
         !self.senders.is_empty()
     }
 
-    /// Takes a frame with a dispatch of RFC 8931 from the neighbour `source`; false when it is malformed.
+    /// Takes a frame with a dispatch of RFC 8931; false when it is malformed.
     pub fn on_frame(
         &mut self,
         now: Instant,
-        frame: &[u8],
-        source: Eui64,
-        handle: Handle,
+        fragment: &Fragment<'_>,
         queue_state: QueueState,
     ) -> bool {
+        let &Fragment { frame, source, handle, is_proven, .. } = fragment;
         self.out.observe(queue_state);
         if let Ok((header, data)) = Rfrag::parse(frame) {
-            self.on_fragment(now, &Received { header, data, source, handle });
+            self.on_fragment(now, &Received { header, data, source, handle, is_proven });
         } else if let Ok(ack) = RfragAck::parse(frame) {
             self.on_ack(now, ack, source);
         } else {

@@ -15,7 +15,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use lowmesh_machine::{DropReason, Handle};
-use lowmesh_reassembly::{self as reassembly, Arrival, Entry, PartialDatagram, Table};
+use lowmesh_reassembly::{self as reassembly, Arrival, Entry, Newcomer, PartialDatagram, Table};
 use lowmesh_units::{Duration, Eui64, Instant};
 use lowmesh_wire::lowpan::rfrag::{Bitmap, FRAGMENTS_MAX, Part, Rfrag, RfragAck};
 
@@ -139,6 +139,8 @@ pub struct Received<'a> {
     pub source: Eui64,
     /// Names the packet that it is a part of.
     pub handle: Handle,
+    /// The sender is known to hear this node.
+    pub is_proven: bool,
 }
 
 /// All datagrams of recoverable fragments that end here.
@@ -251,8 +253,10 @@ impl Receiving {
         fragment: &Received<'_>,
         room: usize,
     ) -> (Outcome, Option<RfragAck>) {
-        let (size, handle) = (usize::from(datagram_size), fragment.handle);
-        let Some(evicted) = self.table.admit(now, &name, size, room) else {
+        let &Received { handle, is_proven, .. } = fragment;
+        let size = usize::from(datagram_size);
+        let newcomer = Newcomer { name, octets: size, room, is_proven };
+        let Some(evicted) = self.table.admit(now, &newcomer) else {
             // RFC 8931 s6.3: an end that is out of buffers SHOULD say so with a NULL bitmap.
             let outcome = Outcome::Dropped { handle, reason: DropReason::BufferFull };
             return (outcome, Some(null(name.datagram_tag)));
@@ -278,6 +282,9 @@ impl Receiving {
         fragment: &Received<'_>,
     ) -> (Outcome, Option<RfragAck>) {
         let header = &fragment.header;
+        if fragment.is_proven {
+            self.table.prove(at);
+        }
         let linger = now + self.linger;
         let taken = self.table.update(at, |entry| {
             let taken = entry.datagram.take_in(fragment);

@@ -69,7 +69,7 @@ fn ack(sequences: &[u8]) -> RfragAck {
 
 fn take_in(receiving: &mut Receiving, now: Instant, frame: &[u8]) -> (Outcome, Option<RfragAck>) {
     let (header, data) = Rfrag::parse(frame).expect("a whole frame");
-    let fragment = Received { header, data, source: HERE, handle: Handle(7) };
+    let fragment = Received { header, data, source: HERE, handle: Handle(7), is_proven: false };
     receiving.accept(now, &fragment, usize::MAX)
 }
 

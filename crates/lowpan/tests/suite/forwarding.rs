@@ -194,6 +194,7 @@ fn an_unanswered_question_keeps_its_packet_and_no_other() {
             source: eui(0),
             destination: Some(eui(1)),
             handle: Handle(1),
+            is_proven: false,
         };
         node.handle(Instant::ZERO, input).expect("a frame");
     };

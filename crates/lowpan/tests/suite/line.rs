@@ -109,7 +109,8 @@ impl Line {
     /// A frame from a neighbour, which may be a stranger, comes to `to`.
     pub fn hear(&mut self, to: usize, source: Eui64, payload: &[u8], handle: u64) {
         let destination = Some(eui(to));
-        let input = Input::Frame { payload, source, destination, handle: Handle(handle) };
+        let input =
+            Input::Frame { payload, source, destination, handle: Handle(handle), is_proven: false };
         self.nodes[to].handle(self.links.now(), input).expect("frames are never rejected");
         self.drain(to);
     }

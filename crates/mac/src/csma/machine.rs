@@ -23,6 +23,7 @@ use super::event::{Input, Output};
 use super::receive::{Heard, Receiver};
 use super::send::{After, Progress, Transmitter};
 use super::shared::{Counters, Shared};
+use super::turns;
 use super::waiting::Waiting;
 use crate::account::RadioTime;
 use crate::frame::{self, PAYLOAD_OCTETS_MAX};
@@ -62,6 +63,10 @@ impl Csma {
     /// What is known of the neighbours.
     pub const fn links(&self) -> &LinkTable {
         &self.shared.links
+    }
+    /// Whether `peer` acknowledges frames; false of all where frames to others are nothing special.
+    pub fn is_proven(&self, peer: Eui64) -> bool {
+        self.shared.config.shares_queue && turns::acknowledges(&self.shared.links, Some(peer))
     }
     /// The node looks for a parent: see [`LinkTable::reset_bad`].
     pub fn reset_bad_links(&mut self) {

@@ -64,7 +64,9 @@ impl Node {
         self.note_rssi(now, source);
         let destination = (!broadcast).then(|| self.ipv6.addresses().node());
         lowpan::follow(&mut self.lowpan, now, self.routing.network());
-        let input = lowmesh_lowpan::Input::Frame { payload, source, destination, handle };
+        let is_proven = self.link.is_proven(source);
+        let input =
+            lowmesh_lowpan::Input::Frame { payload, source, destination, handle, is_proven };
         debug_assert_accepted(self.lowpan.handle(now, input));
     }
 

@@ -161,6 +161,14 @@ impl Link {
         }
     }
 
+    /// Whether a neighbour is known to hear this node; false of all where frames to strangers are nothing special.
+    pub(crate) fn is_proven(&self, peer: Eui64) -> bool {
+        match self {
+            Self::Slotted(_) => false,
+            Self::Contended(csma) => csma.is_proven(peer),
+        }
+    }
+
     /// The time from one cell in which this node can broadcast to the next; none where it can at any time.
     pub(crate) fn broadcast_period(&self) -> Option<Duration> {
         match self {

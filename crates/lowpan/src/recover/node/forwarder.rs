@@ -26,6 +26,7 @@ pub(super) struct PendingRoute {
     source: Eui64,
     size: usize,
     handle: Handle,
+    is_proven: bool,
 }
 
 impl PendingRoute {
@@ -35,8 +36,8 @@ impl PendingRoute {
     }
     /// The fragment as it came.
     pub fn received(&self) -> Received<'_> {
-        let Self { header, data, source, handle, .. } = self;
-        Received { header: *header, data, source: *source, handle: *handle }
+        let &Self { header, ref data, source, handle, is_proven, .. } = self;
+        Received { header, data, source, handle, is_proven }
     }
 }
 
@@ -94,7 +95,7 @@ impl Forwarder {
 
     /// Asks where a first fragment goes; false if that cannot be told from it.
     pub fn ask(&mut self, fragment: &Received<'_>, has_buffer: bool, out: &mut Outgoing) -> bool {
-        let &Received { header, data, source, handle } = fragment;
+        let &Received { header, data, source, handle, is_proven } = fragment;
         let has_no_buffer = self.config.choices().passes_only_with_buffer && !has_buffer;
         let is_busy = has_no_buffer || self.pending_routes.len() >= ROUTE_REQUESTS;
         if self.config.mode != FragmentMode::Recovered || is_busy {
@@ -112,6 +113,7 @@ impl Forwarder {
             source,
             size,
             handle,
+            is_proven,
         });
         out.tell(Output::Accepted { handle });
         out.tell(Output::RouteRequest { beginning, source, handle });

@@ -182,7 +182,7 @@ proptest! {
             let header =
                 Rfrag { congestion: false, datagram_tag, ack_request: true, fragment_size, part };
             let now = Instant::from_secs(at_second as u64);
-            let fragment = Received { header, data: &data, source: HERE, handle: Handle(1) };
+            let fragment = Received { header, data: &data, source: HERE, handle: Handle(1), is_proven: false };
             let (_, ack) = receiving.accept(now, &fragment, usize::MAX);
             prop_assert!(ack.is_some(), "each acknowledgement request is answered");
             prop_assert!(receiving.octets() <= config.reassembly_octets);

@@ -93,7 +93,8 @@ fn half_datagrams_of_one_neighbour_give_their_places_to_another() {
     }
     half[1] = 3;
     let (header, data) = Rfrag::parse(&half).expect("a whole frame");
-    let other = Received { header, data, source: NodeId(5).eui64(), handle: Handle(8) };
+    let other =
+        Received { header, data, source: NodeId(5).eui64(), handle: Handle(8), is_proven: false };
     assert_eq!(receiving.accept(at(3), &other, usize::MAX), (Outcome::Waiting, None));
     assert_eq!(receiving.take_evicted(), Some((Handle(7), HERE, null(1))));
     assert_eq!((receiving.take_evicted(), receiving.octets()), (None, 600));

@@ -80,7 +80,7 @@ proptest! {
             let source = node(2 * usize::from(tag % 2));
             let (payload, destination) = (&frame[..], Some(node(1)));
             *line.copies.entry(HANDLE).or_default() += 1;
-            line.input(1, Input::Frame { payload, source, destination, handle: HANDLE });
+            line.input(1, Input::Frame { payload, source, destination, handle: HANDLE, is_proven: false });
             let buffer = line.nodes[1].packet_buffer().total();
             prop_assert!(buffer <= Config::default().packet_buffer_octets);
         }

@@ -87,7 +87,13 @@ fn a_datagram_is_refused_once_and_not_with_every_fragment() {
     for (ms, fragment) in fragments[1..].iter().enumerate() {
         let now = Instant::from_millis(ms as u64);
         let (source, destination) = (node(0), Some(node(1)));
-        let input = Input::Frame { payload: fragment, source, destination, handle: HANDLE };
+        let input = Input::Frame {
+            payload: fragment,
+            source,
+            destination,
+            handle: HANDLE,
+            is_proven: false,
+        };
         receiver.handle(now, input).expect("frames are never rejected");
         answers.extend(core::iter::from_fn(|| receiver.poll_output()));
     }
@@ -133,7 +139,8 @@ fn an_acknowledgement_without_a_path_leaves_no_trace() {
     let mut payload = Vec::new();
     RfragAck { congestion: false, datagram_tag: 9, bitmap: Bitmap::FULL }.emit(&mut payload);
     let (source, destination) = (node(1), Some(node(0)));
-    let input = Input::Frame { payload: &payload, source, destination, handle: HANDLE };
+    let input =
+        Input::Frame { payload: &payload, source, destination, handle: HANDLE, is_proven: false };
     line.nodes[0].handle(Instant::ZERO, input).expect("frames are never rejected");
     assert_eq!(line.nodes[0].poll_output(), None);
     assert!(line.is_empty());

@@ -162,7 +162,10 @@ impl Line {
         let OnAir { payload, handle, .. } = frame;
         for _ in 0..times {
             let (source, destination) = (node(at), Some(node(to)));
-            self.input(to, Input::Frame { payload: &payload, source, destination, handle });
+            self.input(
+                to,
+                Input::Frame { payload: &payload, source, destination, handle, is_proven: false },
+            );
         }
         let delivered = times > 0 && fate != Fate::Unconfirmed;
         let link = lowmesh_testkit::Fate { copies: vec![Duration::ZERO; times], acked: delivered };

@@ -126,7 +126,8 @@ fn a_first_fragment_that_comes_again_uses_the_path_there_is() {
 /// What a forwarder says to one frame of the first node, whose packets go to `next`.
 fn forwarded(forwarder: &mut Adaptation, frame: &[u8], next: Eui64) -> Vec<Output> {
     let (source, destination) = (node(0), Some(node(1)));
-    let input = Input::Frame { payload: frame, source, destination, handle: HANDLE };
+    let input =
+        Input::Frame { payload: frame, source, destination, handle: HANDLE, is_proven: false };
     forwarder.handle(Instant::ZERO, input).expect("frames are never rejected");
     let mut said = Vec::new();
     while let Some(output) = forwarder.poll_output() {
