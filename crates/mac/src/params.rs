@@ -148,6 +148,9 @@ pub const BROADCAST_SPACING: u8 = 3;
 pub const NEIGHBOUR_AGE: Duration = DESYNCHRONISE;
 /// Longest time without a frame from the time source before a node asks for one: Contiki-NG, 12 s.
 pub const KEEPALIVE: Duration = Duration::from_secs(12);
+/// Keepalive periods without a frame from the time source after which another neighbour may give the time: ours. The third
+/// request is due then, and two crystals of 20 ppm are nearly 1 ms apart, with 1.1 ms of guard time.
+pub const SILENT_KEEPALIVES: u64 = 2;
 /// Time without a frame from the time source after which the clock cannot be trusted: Contiki-NG, 2 x 60 s.
 pub const DESYNCHRONISE: Duration = Duration::from_secs(120);
 /// How long a scanning node stays on a channel: Contiki-NG, 1 s.

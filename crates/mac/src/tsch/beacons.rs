@@ -8,8 +8,7 @@ use lowmesh_wire::ie::{LinkSpec, SlotframeSpec, TschBeacon};
 
 use super::cell::{CellKind, CellOptions, Placement};
 use super::choice::{Choice, Traffic};
-use super::schedule::Schedule;
-use super::shared::{Shared, Timing};
+use super::shared::Shared;
 use super::spacing::Spacing;
 use crate::params::{BEACON_GAP_MAX, EB_JITTER, NEIGHBOUR_AGE};
 
@@ -27,6 +26,7 @@ impl Beacons {
     /// Beacons carry this join metric from now on, or there are none.
     pub fn set(&mut self, join_metric: Option<u8>, shared: &mut Shared) {
         self.join_metric = join_metric;
+        shared.least_metric = [shared.least_metric, join_metric].into_iter().flatten().min();
         match (join_metric, self.due) {
             (None, _) => self.due = None,
             (Some(_), None) => self.plan(shared),
@@ -59,8 +59,9 @@ impl Beacons {
     }
 
     /// The beacon for slot `asn`: it tells joining nodes the time and where to be heard.
-    pub fn content(&self, asn: Asn, timing: &Timing, schedule: &Schedule) -> TschBeacon {
-        let (timeslot_id, hopping_id) = timing.ids();
+    pub fn content(&self, asn: Asn, shared: &Shared) -> TschBeacon {
+        let (timeslot_id, hopping_id) = shared.timing().ids();
+        let schedule = &shared.schedule;
         let slotframes = schedule.slotframes().filter_map(|slotframe| {
             let is_shared =
                 |options: CellOptions| options.has(CellOptions::SHARED.with(CellOptions::RX));

@@ -99,7 +99,7 @@ impl Tsch {
     /// What a coordinator has to keep of its network, to continue it after it lost its memory; `None` at others.
     pub fn network(&self) -> Option<FormerNetwork> {
         match &self.membership {
-            Membership::Synchronised(sync) if sync.time_source.is_none() => {
+            Membership::Synchronised(sync) if sync.time_source().is_none() => {
                 Some(FormerNetwork::new(self.shared.origin, &self.shared.schedule))
             }
             membership => membership.former(),
@@ -219,6 +219,7 @@ impl Tsch {
         shared.schedule.clear();
         shared.burst = None;
         self.beacons = Beacons::default();
+        shared.least_metric = None;
         self.sender.flush_all(shared);
         // As in Contiki-NG (link_stats_reset in tsch-rpl.c): frames that failed while the clock was off measure no link.
         shared.links.clear();

@@ -23,7 +23,7 @@ use super::shared::Shared;
 use super::sync::Synchronisation;
 use crate::account::RadioTime;
 use crate::config::Config;
-use crate::params::JOIN_METRIC_MAX;
+use crate::params::{JOIN_METRIC_MAX, SILENT_KEEPALIVES};
 
 /// The relation of a node to a network.
 #[derive(Clone, Debug)]
@@ -74,7 +74,14 @@ impl Membership {
     }
     pub fn time_source(&self) -> Option<Eui64> {
         match self {
-            Self::Synchronised(sync) => sync.time_source,
+            Self::Synchronised(sync) => sync.time_source(),
+            _ => None,
+        }
+    }
+    /// The time source that the upper layer chose: its way to the coordinator.
+    pub const fn upward(&self) -> Option<Eui64> {
+        match self {
+            Self::Synchronised(sync) => sync.chosen(),
             _ => None,
         }
     }
@@ -217,9 +224,30 @@ impl Membership {
     /// A node that is not the coordinator takes the time from `peer` from now on.
     pub fn set_time_source(&mut self, peer: Eui64) {
         if let Self::Synchronised(sync) = self
-            && sync.time_source.is_some()
+            && sync.time_source().is_some()
         {
-            sync.time_source = Some(peer);
+            sync.set_time_source(peer);
+        }
+    }
+
+    /// Whether a frame of `peer`, or its acknowledgement, corrects the clock.
+    pub fn takes_time_from(&mut self, peer: Eui64) -> bool {
+        match self {
+            Self::Synchronised(sync) => sync.takes_time_from(peer),
+            _ => false,
+        }
+    }
+
+    /// A beacon was heard: its sender stands in for a time source that does not answer, while it is nearer to the
+    /// coordinator than this node ever was. Who takes the time from this node is not, so no two nodes follow each other.
+    /// The choice is ours: the clock of a node whose parent is gone drifts until it hears nobody, and it scans for minutes
+    /// in the midst of its network.
+    pub fn consider(&mut self, now: Instant, source: Eui64, beacon: &TschBeacon, shared: &Shared) {
+        let Self::Synchronised(sync) = self else { return };
+        let is_nearer = beacon.join_metric <= JOIN_METRIC_MAX
+            && shared.least_metric.is_none_or(|own| beacon.join_metric < own);
+        if !is_nearer || sync.is_silent(now, shared.config.keepalive * SILENT_KEEPALIVES) {
+            sync.substitute(source, is_nearer);
         }
     }
 
@@ -250,7 +278,7 @@ impl Membership {
             return None;
         }
         sync.asked(now);
-        Some(Due::Keepalive(sync.time_source))
+        Some(Due::Keepalive(sync.time_source()))
     }
     pub fn next_deadline(&self, config: &Config) -> Option<Instant> {
         let sync = match self {

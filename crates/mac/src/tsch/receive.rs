@@ -87,13 +87,17 @@ fn on_neighbour(
         Some(to) if frame::is_mine(to, shared.me, shared.config.short) => false,
         _ => return Ok(None),
     };
-    if membership.time_source() == Some(source) {
+    let keeps_time = cell.is_some_and(|cell| keeps_time(cell, shared));
+    if keeps_time && let Some(beacon) = beacon_in(frame).filter(|beacon| beacon.asn == asn) {
+        membership.consider(slot_start, source, &beacon, shared);
+    }
+    if membership.takes_time_from(source) {
         if beacon_in(frame).is_some_and(|beacon| beacon.asn != asn) {
             // Its slots have other numbers, so its channels are others: the node's network is gone. Contiki-NG leaves, too.
             return Err(OutOfStep);
         }
         // s6.5.4.2: the clock follows the time source in links with the option Timekeeping.
-        if cell.is_some_and(|cell| keeps_time(cell, shared)) {
+        if keeps_time {
             membership.correct_clock(slot_start, -heard.late_micros, shared);
         }
     }

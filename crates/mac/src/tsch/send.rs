@@ -57,7 +57,7 @@ impl Sender {
     /// True when there is no room for a frame that `source` sends to be passed on: none at all, or none to the time source,
     /// where frames of other neighbours go as a rule. Most of what comes to a coordinator is for itself.
     pub fn refuses(&self, source: Eui64, membership: &Membership, config: &Config) -> bool {
-        let Some(upward) = membership.time_source().filter(|_| config.nack_full) else {
+        let Some(upward) = membership.upward().filter(|_| config.nack_full) else {
             return false;
         };
         let waiting = self.queues.get(Some(upward)).map_or(0, NeighbourQueue::len);
@@ -185,7 +185,7 @@ impl Sender {
         let (mut octets, destination, handle) = match choice.traffic {
             Traffic::Beacon => {
                 self.sequence = self.sequence.wrapping_add(1);
-                let tsch = beacons.content(asn, &shared.timing(), &shared.schedule);
+                let tsch = beacons.content(asn, shared);
                 let octets = frame::beacon(shared.config.pan, shared.me, self.sequence, &tsch);
                 (octets, None, Handle::NONE)
             }
@@ -301,7 +301,7 @@ impl Sender {
         }
         shared.note_heard(now, peer, ack.rssi);
         let Some(correction) = frame.header_ies.time_correction() else { return Answer::Taken };
-        if membership.time_source() == Some(peer) {
+        if membership.takes_time_from(peer) {
             // It moves this node's slots: to send later is to set the clock back.
             membership.correct_clock(now, -i32::from(correction.micros), shared);
         }
@@ -378,7 +378,7 @@ impl Sender {
 /// Data frames that may wait for `peer`.
 fn share(config: &Config, peer: Option<Eui64>, membership: &Membership) -> usize {
     let each = config.queue_per_neighbour;
-    if peer.is_none() || peer != membership.time_source() {
+    if peer.is_none() || peer != membership.upward() {
         return each;
     }
     each.max(config.queue_frames_max * QUEUE_TIME_SOURCE_QUARTERS / 4)

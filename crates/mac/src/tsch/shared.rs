@@ -61,6 +61,8 @@ pub(super) struct Shared {
     /// The slot that a burst claims, at its sender or at its receiver.
     pub burst: Option<Burst>,
     pub links: LinkTable,
+    /// The least distance to the coordinator that a beacon of the node has told since it is in the network.
+    pub least_metric: Option<u8>,
     /// Mean time between two beacons or broadcasts of a node here, as far as this one knows.
     pub broadcast_interval: Duration,
     pub time: RadioTime,
@@ -80,6 +82,7 @@ impl Shared {
             schedule: Schedule::new(),
             burst: None,
             links: LinkTable::default(),
+            least_metric: None,
             time: RadioTime::default(),
             outbox: Outbox::new(),
         }

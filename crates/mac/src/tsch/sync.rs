@@ -12,7 +12,9 @@ use lowmesh_units::{Duration, Eui64, Instant};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Synchronisation {
     /// Whose frames correct our clock; `None` at the coordinator, which is the clock.
-    pub time_source: Option<Eui64>,
+    time_source: Option<Eui64>,
+    /// Who gives the time until the time source is heard again.
+    substitute: Option<Eui64>,
     last: Instant,
     asked: Option<Instant>,
 }
@@ -20,12 +22,45 @@ pub struct Synchronisation {
 impl Synchronisation {
     /// In step with `time_source` since `now`.
     pub const fn new(time_source: Option<Eui64>, now: Instant) -> Self {
-        Self { time_source, last: now, asked: None }
+        Self { time_source, substitute: None, last: now, asked: None }
+    }
+    /// Who gives the time now; `None` at the coordinator.
+    pub fn time_source(&self) -> Option<Eui64> {
+        self.substitute.or(self.time_source)
+    }
+    /// The time source that the upper layer chose.
+    pub const fn chosen(&self) -> Option<Eui64> {
+        self.time_source
+    }
+    /// The time source is `peer` from now on.
+    pub const fn set_time_source(&mut self, peer: Eui64) {
+        self.time_source = Some(peer);
+        self.substitute = None;
+    }
+    /// Whether a frame of `peer` corrects the clock. One of the time source ends the time of its substitute.
+    pub fn takes_time_from(&mut self, peer: Eui64) -> bool {
+        if self.time_source == Some(peer) {
+            self.substitute = None;
+        }
+        self.time_source() == Some(peer)
+    }
+    /// `peer` gives the time until the time source is heard again; or does no more, if it is the substitute and not
+    /// nearer to the coordinator.
+    pub fn substitute(&mut self, peer: Eui64, is_nearer: bool) {
+        if is_nearer {
+            self.substitute = Some(peer);
+        } else if self.substitute == Some(peer) {
+            self.substitute = None;
+        }
     }
     /// A frame of the time source came, or its acknowledgement.
     pub fn refresh(&mut self, now: Instant) {
         self.last = now;
         self.asked = None;
+    }
+    /// Whether a node that depends on a time source has heard nothing of it for so long.
+    pub fn is_silent(&self, now: Instant, limit: Duration) -> bool {
+        self.time_source.is_some() && now.since(self.last) >= limit
     }
     /// A keepalive went into the queue.
     pub fn asked(&mut self, now: Instant) {

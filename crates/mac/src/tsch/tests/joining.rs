@@ -7,6 +7,7 @@ use super::*;
 use crate::tsch::hopping::HoppingSequence;
 
 const C: Eui64 = NodeId(2).eui64();
+const D: Eui64 = NodeId(3).eui64();
 const PAN: PanId = PanId(0xabcd);
 
 /// A node that scans.
@@ -134,6 +135,37 @@ fn the_clock_follows_frames_for_this_node_in_cells_that_keep_the_time() {
     assert!(corrected(true, Some(B)) && corrected(true, None));
     assert!(!corrected(true, Some(C)), "overheard");
     assert!(!corrected(false, Some(B)) && !corrected(false, None));
+}
+
+#[test]
+fn a_nearer_neighbour_stands_in_for_a_time_source_that_does_not_answer() {
+    let mut mac = scanning(Config::default());
+    hear(&mut mac, A, &beacon(500, 2), NEAR);
+    let now = mac.slot_start(Asn(504));
+    mac.handle(now, Input::SetBeacons(Some(3))).expect("in a network");
+    // A beacon in the shared cell after so many seconds, and who gives the time then.
+    let after = |mac: &mut Tsch, seconds: u64, source, join_metric| {
+        let slot = 13 * (seconds * 100 / 13) + 4;
+        hear(mac, source, &beacon(slot, join_metric), NEAR);
+        mac.time_source()
+    };
+    assert_eq!(after(&mut mac, 25, C, 2), Some(A), "it may be bad luck");
+    assert_eq!(after(&mut mac, 30, C, 3), Some(A), "C may take the time from this node");
+    assert_eq!(after(&mut mac, 31, C, 2), Some(C));
+    assert_eq!(after(&mut mac, 40, A, 2), Some(A), "it is back");
+    assert_eq!(after(&mut mac, 50, C, 2), Some(A));
+    assert_eq!(after(&mut mac, 70, C, 2), Some(C));
+    assert_eq!(after(&mut mac, 75, C, 3), Some(A), "C is not nearer any more");
+    assert_eq!(after(&mut mac, 76, C, u8::MAX), Some(A), "and has no parent itself");
+    mac.handle(Instant::from_secs(77), Input::SetBeacons(Some(9))).expect("in a network");
+    assert_eq!(
+        after(&mut mac, 100, C, 8),
+        Some(A),
+        "this node was nearer once, and C may not know better"
+    );
+    assert_eq!(after(&mut mac, 101, C, 2), Some(C));
+    mac.handle(Instant::from_secs(102), Input::SetTimeSource(D)).expect("in a network");
+    assert_eq!(mac.time_source(), Some(D), "the upper layer has chosen");
 }
 
 /// A beacon of a network that began at `origin`, heard at once.
