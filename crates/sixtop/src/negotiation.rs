@@ -286,14 +286,13 @@ fn choose(
     let mut chosen: Vec<Place> = Vec::new();
     let mut some_locked = false;
     for place in candidates {
-        if chosen.len() == count
-            || place.channel_offset >= CHANNEL_OFFSETS
-            || !is_usable(schedule, slotframe, &[], place.slot)
-        {
+        if chosen.len() == count || place.channel_offset >= CHANNEL_OFFSETS {
             continue;
         }
         if locked.contains(&place.slot) {
             some_locked = true;
+        } else if !is_usable(schedule, slotframe, &[], place.slot) {
+            continue;
         } else if chosen.iter().all(|c| c.slot != place.slot) {
             chosen.push(*place);
         }

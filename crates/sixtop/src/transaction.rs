@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A requester commits when the response comes, a responder when its response is acknowledged by the link
-//! layer. Where those two come apart, sequence numbers or an unexpected response show it, and the
+//! layer; but it listens in the new cells at once ([`Commit::early`]). Where those two come apart, sequence numbers or an unexpected response show it, and the
 //! scheduling function clears. A request without cells begins a transaction of three steps (RFC 8480 s3.1.2): the
 //! responder offers cells, and commits when the confirmation comes. What cells a message speaks of is [`crate::negotiation`]'s business.
 
@@ -96,6 +96,35 @@ impl Commit {
     /// True when it changes the schedule.
     pub fn changes(&self) -> bool {
         self.cells() > 0
+    }
+    /// The cells in which the responder listens as soon as its response leaves: the requester sends in them once it has the
+    /// response, and the acknowledgement of that may be lost, for seconds in a shared cell. As additions.
+    pub fn early(&self) -> Self {
+        match self {
+            Self::Add { options, cells } | Self::Relocate { options, to: cells, .. }
+                if options.has(CellOptions::RX) =>
+            {
+                Self::Add { options: *options, cells: cells.clone() }
+            }
+            _ => Self::Nothing,
+        }
+    }
+    /// What is left to do when the response is acknowledged.
+    pub fn late(&self) -> Self {
+        match self {
+            Self::Add { .. } if self.early().changes() => Self::Nothing,
+            Self::Relocate { options, from, .. } if self.early().changes() => {
+                Self::Delete { options: *options, cells: from.clone() }
+            }
+            other => other.clone(),
+        }
+    }
+    /// What takes back [`Commit::early`].
+    pub fn undo(&self) -> Self {
+        match self.early() {
+            Self::Add { options, cells } => Self::Delete { options, cells },
+            _ => Self::Nothing,
+        }
     }
 }
 

@@ -53,6 +53,9 @@ impl Sixtop {
         }
         peer.seqnum = header.seqnum;
         let (response, state) = self.respond(context, from, command, &locked);
+        if let State::Responding { commit, .. } = &state {
+            self.apply(context, from, &commit.early());
+        }
         if let Some(peer) = self.transactions.get(from) {
             peer.state = state;
         }
@@ -136,7 +139,8 @@ impl Sixtop {
         }
     }
 
-    /// RFC 8480 s3.4: the responder commits when its response is acknowledged by the link layer.
+    /// RFC 8480 s3.4: the responder commits when its response is acknowledged by the link layer. In cells to receive it has
+    /// listened since the response left.
     pub(super) fn end_response(
         &mut self,
         context: &mut EventContext<'_>,
@@ -149,11 +153,12 @@ impl Sixtop {
         peer.state = State::Idle;
         if acked {
             peer.advance();
-            self.apply(context, from, &commit);
+            self.apply(context, from, &commit.late());
             if commit.changes() {
                 context.events.push_back(Event::CellsChanged(from));
             }
         } else if commit.changes() {
+            self.apply(context, from, &commit.undo());
             // The response may have come although its acknowledgements did not.
             self.inconsistent(context, from);
         }

@@ -293,8 +293,13 @@ fn a_requester_counts_each_transaction_that_its_peer_began() {
 }
 
 fn add_request(sfid: u8) -> Vec<u8> {
+    add_request_of(sfid, 1)
+}
+
+/// `options` are as the requester sees the cell.
+fn add_request_of(sfid: u8, options: u8) -> Vec<u8> {
     let cells = vec![lowmesh_wire::sixp::Cell { slot: 9, channel_offset: 1 }];
-    let command = Command::Add { options: 1, count: 1, cells };
+    let command = Command::Add { options, count: 1, cells };
     let message = Message { sfid, seqnum: 0, body: Body::Request { command, metadata: 0 } };
     let mut bytes = Vec::new();
     message.emit(&mut bytes);
@@ -309,12 +314,32 @@ fn cleared(net: &Net, node: usize) -> bool {
 }
 
 #[test]
-fn a_responder_commits_when_its_response_is_acknowledged_and_not_before() {
+fn a_responder_sends_in_a_new_cell_when_its_response_is_acknowledged_and_not_before() {
+    let mut net = network(2, "msf", 0.0, 16);
+    net.handle(0, SixtopEvent::Message { from: eui(1), bytes: &add_request_of(SFID_MSF, 2) });
+    assert_eq!(net.tx(0, 1), []);
+    net.run_for(Duration::from_secs(2));
+    assert_eq!(net.tx(0, 1).len(), 1);
+}
+
+#[test]
+fn a_responder_listens_in_a_new_cell_as_soon_as_it_responds() {
+    // The requester sends there when it has the response, whether or not its acknowledgement arrives.
+    let mut net = network(2, "msf", 1.0, 16);
+    net.handle(0, SixtopEvent::Message { from: eui(1), bytes: &add_request(SFID_MSF) });
+    assert_eq!(net.rx(0, 1).len(), 1);
+    let changed = |net: &Net| {
+        let of_cells = |c: &&Change| matches!(c, Change::Added(_) | Change::Removed(_));
+        net.nodes[0].changes.iter().filter(of_cells).count()
+    };
+    assert_eq!(changed(&net), 1);
+    // And no longer, if the response never arrives.
+    net.run_for(MINUTE);
+    assert_eq!((net.rx(0, 1), changed(&net)), (vec![], 2));
     let mut net = network(2, "msf", 0.0, 16);
     net.handle(0, SixtopEvent::Message { from: eui(1), bytes: &add_request(SFID_MSF) });
-    assert_eq!(net.rx(0, 1), []);
     net.run_for(Duration::from_secs(2));
-    assert_eq!(net.rx(0, 1).len(), 1);
+    assert_eq!((net.rx(0, 1).len(), changed(&net)), (1, 1), "it stays");
 }
 
 #[test]
