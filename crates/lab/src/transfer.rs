@@ -56,7 +56,7 @@ impl Transfers {
         let mut numbers = Self::default();
         let unsent = outcome.unsent.iter().filter(|one| one.due >= start).map(|one| one.node);
         let measured = outcome.transactions.iter().filter(|one| one.issued >= start);
-        numbers.add_completions(measured, unsent.collect());
+        numbers.add_completions(measured, &unsent.collect());
         numbers.add_streams(outcome);
         numbers.add_lines(outcome);
         numbers
@@ -66,7 +66,7 @@ impl Transfers {
     fn add_completions<'t>(
         &mut self,
         measured: impl Iterator<Item = &'t Transaction>,
-        unsent: BTreeSet<NodeId>,
+        unsent: &BTreeSet<NodeId>,
     ) {
         let mut spans: BTreeMap<NodeId, (Instant, Instant)> = BTreeMap::new();
         let mut served: BTreeSet<NodeId> = BTreeSet::new();

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use lowmesh_units::{Channel, NodeId};
 
 use crate::air::Medium;
+use crate::air::links::Spectrum;
 use crate::params::PATH_OCTETS;
 
 pub use crate::params::JOIN_PDR;
@@ -62,9 +63,13 @@ fn is_usable(
     channels: &[Channel],
     quality: Quality,
 ) -> bool {
+    let links = medium.links();
     if medium.next_change().is_some() {
-        return medium.links().neighbours(other).contains(&one);
+        return links.neighbours(other).contains(&one);
     }
+    // Where all channels are the same, one stands for all.
+    let is_flat = links.spectrum() == Spectrum::Flat;
+    let channels = if is_flat { &channels[..channels.len().min(1)] } else { channels };
     let chance = |tx, rx| match quality {
         Quality::Mean => {
             let all = channels.iter();
