@@ -46,6 +46,8 @@ const SPEED: &[Row] = &[
             "--set",
             "coap.transport=tcp",
             "--set",
+            "tcp.profile=pesola",
+            "--set",
             "traffic.start=1s",
             "--set",
             "duration=45s",

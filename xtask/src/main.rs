@@ -72,7 +72,7 @@ cargo xtask COMMAND
   docs          the commands of README.md, tutorials and how-tos print what the pages say   [--write] [PAGE...]
   group-gates   adaptive gates of groups beside every fixed delay   [--quick] [--runs N] [contiki2014, ieee, tsch]
   figures       docs/figures from real runs and manifests   [--check] [--results: the table of the built-in scenarios]
-  manual        the parts of docs/topics that rows of algorithms make   [--write]
+  manual        the parts of pages that rows and recorded verdicts make   [--write] [--record FILE... [--minutes N]]
   grenoble      derives the built-in Grenoble table   RAW OUT";
 
 /// The names of the commands in [`USAGE`].

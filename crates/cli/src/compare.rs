@@ -112,7 +112,10 @@ pub fn execute(args: &Args, out: &mut dyn Write) -> Result<(), Failure> {
         let hint = "runs are compared by seed: give both sides the same --seed";
         return Err(Failure::usage("no seed was run on both sides", hint));
     }
-    let warnings = warnings(&pairs, args.by.as_deref());
+    let mut warnings = warnings(&pairs, args.by.as_deref());
+    if pairs.iter().any(|pair| pair.a.leaves_out_unsent() != pair.b.leaves_out_unsent()) {
+        warnings.push(Warning::Definition);
+    }
     let mut compared: Vec<Compared<'_>> =
         pairs.into_iter().map(|pair| Compared { rows: rows(&pair, &args.metrics), pair }).collect();
     if compared.iter().all(|one| one.rows.iter().all(|row| row.found.is_none())) {
@@ -135,6 +138,8 @@ enum Warning {
     Unequal(Unequal),
     /// The scenarios of some points are not known.
     Unknown,
+    /// One side is from a program with another definition of delivery.
+    Definition,
 }
 
 impl Warning {
@@ -144,13 +149,16 @@ impl Warning {
             Self::Unknown => "there is no scenario.toml next to summary.json: settings that differ by default were \
                               not checked"
                 .to_owned(),
+            Self::Definition => "one side is from a program whose tdr and datagram_pdr leave out what was due at nodes that \
+                                 had not joined: its tdr is the tdr_joined of the other side"
+                .to_owned(),
         }
     }
 
     fn json(&self) -> Value {
         match self {
             Self::Unequal(unequal) => json!(unequal),
-            Self::Unknown => json!({ "text": self.text() }),
+            Self::Unknown | Self::Definition => json!({ "text": self.text() }),
         }
     }
 }

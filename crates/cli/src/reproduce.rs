@@ -31,7 +31,7 @@ use crate::progress::{Meter, Style};
 use crate::{complete, dry, report, store};
 
 /// Version of the JSON's shape.
-const SCHEMA: u32 = 2;
+const SCHEMA: u32 = 3;
 
 /// Run the simulations that the claims of a publication need, and report which claims hold.
 #[derive(Debug, clap::Args)]
@@ -107,7 +107,8 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
         report::write(file, &claims_page(&paper, &answers, &evidence, &how), args.quiet)?;
     }
     if args.json {
-        write_json(args, &paper, &answers, out)?;
+        let runs = evidence.sweeps.values().flatten().map(|point| point.runs.len()).sum();
+        write_json(args, &paper, &answers, runs, out)?;
     } else {
         text::write(&paper, &answers, args.quick, out)?;
     }
@@ -230,15 +231,24 @@ fn run(
     Ok(ended)
 }
 
+/// An answer, with the measured value as the text has it.
+fn told(answer: &Answer) -> serde_json::Value {
+    let mut told = json!(answer);
+    told["measured_words"] = json!(answer.measured_short());
+    told
+}
+
 fn write_json(
     args: &Args,
     paper: &Paper,
     answers: &[Answer],
+    runs: usize,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
+    let claims: Vec<_> = answers.iter().map(told).collect();
     let object = json!({ "schema": SCHEMA, "paper": paper.name, "preliminary": args.quick,
         "version": build::VERSION, "build": Build::own(), "assumptions": paper.assumptions,
-        "summary": Summary::of(answers), "claims": answers });
+        "runs": runs, "summary": Summary::of(answers), "claims": claims });
     writeln!(out, "{object:#}")?;
     Ok(())
 }

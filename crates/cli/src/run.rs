@@ -12,13 +12,14 @@ use lowmesh_lab::command::Provenance;
 use lowmesh_lab::compare::unequal::of_points;
 use lowmesh_lab::html::sweep_page;
 use lowmesh_lab::plan::{Plan, RunSpec, Shard};
-use lowmesh_lab::report::{Folder, Report};
+use lowmesh_lab::report::{Folder, Report, never_joined};
 use lowmesh_lab::results::{Point, Results};
 use lowmesh_lab::runner::{Campaign, Progress};
 use lowmesh_lab::scenario::Scenario;
 use lowmesh_lab::scenario::sweep::describe;
 use lowmesh_lab::simulate::{Simulate, Sinks};
 use lowmesh_lab::store::Store;
+use lowmesh_lab::unreached;
 use lowmesh_units::Seed;
 
 use crate::console::say;
@@ -113,6 +114,7 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
         for unequal in of_points(points) {
             say!("warning: {unequal}");
         }
+        tell_unreached(&plan);
     }
     let store = open_store(args, &plan)?;
     let runs = plan.runs();
@@ -141,6 +143,7 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     let left = Left::new(&plan, store.as_ref());
     let ended = run(args, &plan, batch, sinks, left, simulate)?;
     write_page(args, store.is_some(), &ended.results)?;
+    tell_never_joined(args, &ended.results);
     if !plan.is_sweep() {
         return plain(args, &plan.points[0], ended, folder, out);
     }
@@ -173,6 +176,42 @@ fn check_air(plan: &Plan) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Usage { message: errors.join("\n"), hint: None })
+}
+
+/// Says which nodes cannot join; what is the same at many points is said once.
+fn tell_unreached(plan: &Plan) {
+    let mut told: Vec<String> = Vec::new();
+    for warning in plan.points.iter().filter_map(|point| unreached::warning(&point.scenario)) {
+        if !told.contains(&warning) {
+            say!("warning: {warning}");
+            told.push(warning);
+        }
+    }
+}
+
+/// Points of a sweep about which it is said that nodes never joined.
+const POINTS_TOLD: usize = 5;
+
+/// Says at which points nodes never joined.
+fn tell_never_joined(args: &Args, results: &Results) {
+    if args.quiet {
+        return;
+    }
+    let lines: Vec<String> = results
+        .points
+        .iter()
+        .filter_map(|point| {
+            let told = never_joined(&point.runs)?;
+            let place = describe(&point.point.settings);
+            Some(if place.is_empty() { told } else { format!("{place}: {told}") })
+        })
+        .collect();
+    for line in lines.iter().take(POINTS_TOLD) {
+        say!("warning: {line}");
+    }
+    if lines.len() > POINTS_TOLD {
+        say!("warning: at {} more points nodes never joined", lines.len() - POINTS_TOLD);
+    }
 }
 
 /// The store of a sweep, of a shard, or of a user who named one.

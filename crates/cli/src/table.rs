@@ -43,6 +43,11 @@ pub fn write(out: &mut dyn Write, scenario: &Scenario, report: &Report) -> io::R
     let absent: Vec<&str> = kinds
         .into_iter()
         .filter(|names| report.estimate(names[0]).is_some_and(|count| count.mean == 0.0))
+        // What was due and was never sent has no number, but a ratio.
+        .filter(|names| {
+            let has = |name: &str| names.contains(&name) && report.estimate(name).is_some();
+            !has("tdr") && !has("datagram_pdr")
+        })
         .flatten()
         .copied()
         .collect();

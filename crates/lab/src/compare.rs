@@ -88,8 +88,8 @@ impl Side {
     pub fn read_summary(text: &str) -> Result<Vec<Self>, CompareError> {
         let wrong = |why: &str| CompareError::NotASummary(why.to_owned());
         let json: Value = serde_json::from_str(text).map_err(|error| wrong(&error.to_string()))?;
-        if ![1, SCHEMA].iter().any(|schema| json["schema"] == *schema) {
-            return Err(wrong(&format!("its schema is neither 1 nor {SCHEMA}")));
+        if !(1..=SCHEMA).any(|schema| json["schema"] == schema) {
+            return Err(wrong(&format!("its schema is not one of 1 to {SCHEMA}")));
         }
         let point = |point: &Value| -> Option<Self> {
             let settings = match &point["settings"] {
@@ -135,6 +135,16 @@ impl Side {
     /// Whether `metric` is zero in every run that has it.
     pub fn is_zero(&self, metric: &str) -> bool {
         self.runs.values().filter_map(|run| run.get(metric)).all(|value| *value == 0.0)
+    }
+
+    /// Whether a program made it that counted nothing of what was due at nodes that had not joined, before schema 3.
+    pub fn leaves_out_unsent(&self) -> bool {
+        let is_older = |run: &BTreeMap<String, f64>| {
+            let delivers = |name: &str| run.get(name).is_some_and(|ratio| *ratio > 0.0);
+            let lacks = |name: &str| delivers(name) && !run.contains_key(&format!("{name}_joined"));
+            lacks("tdr") || lacks("datagram_pdr")
+        };
+        self.runs.values().any(is_older)
     }
 
     /// Whether the point has these settings, possibly among others.
@@ -356,7 +366,7 @@ mod tests {
 
     #[test]
     fn what_is_no_summary_is_refused() {
-        for wrong in ["", "{}", "{\"schema\": 3, \"runs\": []}", "{\"schema\": 1, \"runs\": [{}]}"]
+        for wrong in ["", "{}", "{\"schema\": 4, \"runs\": []}", "{\"schema\": 1, \"runs\": [{}]}"]
         {
             assert!(Side::read_summary(wrong).is_err(), "{wrong}");
         }

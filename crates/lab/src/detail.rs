@@ -9,7 +9,7 @@ mod transfer;
 
 use std::collections::BTreeMap;
 
-use lowmesh_sim::record::{Ending, Outcome, Transaction};
+use lowmesh_sim::record::{Ending, Outcome, Reading, Transaction, Unsent};
 use lowmesh_units::{Duration, Instant, NodeId};
 use serde::{Deserialize, Serialize};
 
@@ -179,7 +179,7 @@ impl Detail {
             hops: by_hops(outcome, &delays),
             latencies: latencies(outcome, warmup),
             drops: drops.collect(),
-            nodes: nodes(outcome, &measured),
+            nodes: nodes(outcome, &measured, Instant::ZERO + warmup),
             cells: cells(outcome),
             series: series(outcome),
             timelines: outcome.timelines.iter().map(DatagramTimeline::of).collect(),
@@ -240,7 +240,7 @@ fn latencies(outcome: &Outcome, warmup: Duration) -> Vec<HopLatencies> {
     by_hops.into_iter().map(of).collect()
 }
 
-fn nodes(outcome: &Outcome, measured: &[&Transaction]) -> Vec<NodeDetail> {
+fn nodes(outcome: &Outcome, measured: &[&Transaction], start: Instant) -> Vec<NodeDetail> {
     // Acknowledged and ended transactions of each node.
     let mut counts = vec![(0_u32, 0_u32); outcome.nodes.len()];
     for transaction in measured {
@@ -249,6 +249,12 @@ fn nodes(outcome: &Outcome, measured: &[&Transaction]) -> Vec<NodeDetail> {
         };
         *acknowledged += u32::from(transaction.ending == Ending::Acknowledged);
         *ended += u32::from(transaction.ending != Ending::Open);
+    }
+    let is_counted = |one: &&Unsent| one.due >= start && one.reading == Reading::Transaction;
+    for unsent in outcome.unsent.iter().filter(is_counted) {
+        if let Some((_, ended)) = counts.get_mut(unsent.node.index()) {
+            *ended += 1;
+        }
     }
     let of = |(node, (acknowledged, ended)): (&lowmesh_sim::record::NodeSummary, (u32, u32))| {
         let tdr = f64::from(acknowledged) / f64::from(ended);
@@ -377,7 +383,7 @@ mod tests {
         let datagram = |node: u16, sent_s: u64, latency_ms: Option<u64>| {
             let sent = Instant::from_secs(sent_s);
             let arrived = latency_ms.map(|ms| sent + Duration::from_millis(ms));
-            Datagram { node: NodeId(node), sent, arrived }
+            Datagram { node: NodeId(node), sent, arrived, is_open: false }
         };
         let mut outcome = line(Vec::new());
         outcome.datagrams = vec![datagram(2, 1, Some(7000)), datagram(1, 10, None)];

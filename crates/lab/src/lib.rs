@@ -63,4 +63,5 @@ pub mod statistics;
 pub mod store;
 pub mod transfer;
 pub mod tune;
+pub mod unreached;
 pub mod validate;

@@ -1,14 +1,19 @@
-//! The parts of the manual that rows make: lists of algorithms and tables of their parameters.
+//! The parts of the manual that the program makes: lists of algorithms and tables of their parameters from their rows, and
+//! tables of recorded verdicts on publications.
 //!
 //! A part stands between the lines `<!-- rows: NAME -->` and `<!-- end -->`; a test compares it, `cargo xtask manual --write` writes it.
 
 use lowmesh_registry::{Declaration, Domain, Kind, Parameter, Scale, Search};
 
+use crate::claims;
 use crate::scenario::{Rows, literal};
 use crate::tune::space;
 
 const BEGIN: &str = "<!-- rows: ";
 const END: &str = "<!-- end -->";
+
+/// Pages outside of `docs/topics` that have such parts.
+pub const PAGES: [&str; 2] = ["README.md", "docs/overview.md"];
 
 /// `text` with every generated part renewed.
 pub fn filled(text: &str) -> Result<String, String> {
@@ -24,8 +29,19 @@ pub fn filled(text: &str) -> Result<String, String> {
 }
 
 /// The part called `name`: a scenario key such as `coap.congestion` for the list of its rows, the same with the name of a
-/// row for the table of its parameters or with `each` for the tables of all, or `tune`.
+/// row for the table of its parameters or with `each` for the tables of all; `tune`; `publications FOLDER`,
+/// `totals PUBLICATION`, and `findings PUBLICATION`, or `calibrations` or `settings`.
 fn part(name: &str) -> Option<String> {
+    if let Some((kind, of)) = name.split_once(' ') {
+        let made = match kind {
+            "publications" => Some(claims::publications(of)),
+            "totals" => claims::totals(of),
+            kind => claims::verdicts(kind, of),
+        };
+        if made.is_some() {
+            return made;
+        }
+    }
     let rows = Rows::default();
     if name == "tune" {
         return Some(searched(rows.timers.row("cocoa").ok()?.declaration()));
@@ -112,10 +128,12 @@ mod tests {
 
     #[test]
     fn the_pages_have_what_the_rows_say() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/topics");
+        let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
         let mut parts = 0;
-        for page in std::fs::read_dir(folder).expect("the manual is in the repository") {
-            let page = page.expect("readable").path();
+        let topics = std::fs::read_dir(root.join("docs/topics"));
+        let topics = topics.expect("the manual is in the repository");
+        let topics = topics.map(|page| page.expect("readable").path());
+        for page in topics.chain(PAGES.map(|page| root.join(page))) {
             let text = std::fs::read_to_string(&page).expect("text");
             parts += text.matches(BEGIN).count();
             let made = filled(&text).expect("known rows");

@@ -2,6 +2,7 @@
 //!
 //! `measurement` computes them. `docs/topics/results.md` defines each for readers of results.
 
+mod delivery;
 mod measurement;
 mod queries;
 mod recovery;
@@ -22,8 +23,11 @@ use crate::transfer::Transfers;
 /// The metrics of one run; a metric without data is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
-    /// Transaction delivery ratio: acknowledged / (acknowledged + failed).
+    /// Transaction delivery ratio: acknowledged / (acknowledged + failed + unsent).
     pub tdr: Option<f64>,
+    /// The same without those that no node sent: acknowledged / (acknowledged + failed).
+    #[serde(default)]
+    pub tdr_joined: Option<f64>,
     /// Packet delivery ratio of requests: delivered / (delivered + dropped).
     pub pdr_up: Option<f64>,
     /// Packet delivery ratio of responses.
@@ -38,6 +42,12 @@ pub struct Metrics {
     pub retransmissions_per_transaction: Option<f64>,
     /// Nodes that joined.
     pub joined: u64,
+    /// Nodes that were switched on and never joined.
+    #[serde(default)]
+    pub never_joined: u64,
+    /// Their numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub never_joined_nodes: Vec<u16>,
     /// When half of the nodes that joined had done so (median, nearest rank).
     pub join_time_s: Option<f64>,
     /// When the last of the nodes that joined had done so.
@@ -65,6 +75,9 @@ pub struct Metrics {
     pub failed: u64,
     /// Of these, those still under way at the end; in no ratio.
     pub open: u64,
+    /// Transactions, datagrams or packets to groups that were due at a node that was on and had not joined.
+    #[serde(default)]
+    pub unsent: u64,
     /// Of the packets that ended without arriving, those that found a queue full.
     pub queue_loss_share: Option<f64>,
     /// Of the frames to one neighbour, those lost because another node sent.
@@ -81,8 +94,14 @@ pub struct Metrics {
     pub sixp_frames: u64,
     /// Datagrams that applications sent.
     pub datagrams: u64,
-    /// Of these, those that reached the collector.
+    /// Of these, those still under way at the end; in no ratio.
+    #[serde(default)]
+    pub datagrams_open: u64,
+    /// Of those that ended or were unsent, those that reached the collector.
     pub datagram_pdr: Option<f64>,
+    /// The same without those that no node sent.
+    #[serde(default)]
+    pub datagram_pdr_joined: Option<f64>,
     /// Median time of a datagram from socket to socket, of those that arrived.
     pub latency_p50_ms: Option<f64>,
     /// Its 95th percentile.
@@ -245,9 +264,10 @@ pub struct Metrics {
 
 impl Metrics {
     /// The metrics of transactions; the first is their number.
-    pub const OF_TRANSACTIONS: [&'static str; 10] = [
+    pub const OF_TRANSACTIONS: [&'static str; 11] = [
         "transactions",
         "tdr",
+        "tdr_joined",
         "pdr_down",
         "delay_mean_ms",
         "delay_p50_ms",
@@ -259,8 +279,14 @@ impl Metrics {
     ];
 
     /// The metrics of UDP datagrams; the first is their number.
-    pub const OF_DATAGRAMS: [&'static str; 4] =
-        ["datagrams", "datagram_pdr", "latency_p50_ms", "latency_p95_ms"];
+    pub const OF_DATAGRAMS: [&'static str; 6] = [
+        "datagrams",
+        "datagrams_open",
+        "datagram_pdr",
+        "datagram_pdr_joined",
+        "latency_p50_ms",
+        "latency_p95_ms",
+    ];
 
     /// The metrics of packets to groups; the first is their number.
     pub const OF_GROUPS: [&'static str; 11] = [
@@ -312,7 +338,9 @@ impl Metrics {
 
     /// Measures of mechanisms, which claims about them ask for. The table for people leaves them out; JSON and
     /// CSV have them.
-    pub const MECHANISMS: [&'static str; 29] = [
+    pub const MECHANISMS: [&'static str; 31] = [
+        "tdr_joined",
+        "datagram_pdr_joined",
         "queue_loss_share",
         "collision_share",
         "deaf_share",
@@ -383,10 +411,11 @@ impl Metrics {
         ]
     }
 
-    fn numbers_of_the_network(&self) -> [(&'static str, Option<f64>); 56] {
+    fn numbers_of_the_network(&self) -> [(&'static str, Option<f64>); 61] {
         let count = |count: u64| Some(count as f64);
         [
             ("tdr", self.tdr),
+            ("tdr_joined", self.tdr_joined),
             ("pdr_up", self.pdr_up),
             ("pdr_down", self.pdr_down),
             ("delay_mean_ms", self.delay_mean_ms),
@@ -394,6 +423,7 @@ impl Metrics {
             ("delay_p95_ms", self.delay_p95_ms),
             ("retransmissions_per_transaction", self.retransmissions_per_transaction),
             ("joined", count(self.joined)),
+            ("never_joined", count(self.never_joined)),
             ("join_time_s", self.join_time_s),
             ("join_last_s", self.join_last_s),
             ("hops_mean", self.hops_mean),
@@ -407,6 +437,7 @@ impl Metrics {
             ("acknowledged", count(self.acknowledged)),
             ("failed", count(self.failed)),
             ("open", count(self.open)),
+            ("unsent", count(self.unsent)),
             ("queue_loss_share", self.queue_loss_share),
             ("collision_share", self.collision_share),
             ("deaf_share", self.deaf_share),
@@ -415,7 +446,9 @@ impl Metrics {
             ("rto_gap_ratio", self.rto_gap_ratio),
             ("sixp_frames", count(self.sixp_frames)),
             ("datagrams", count(self.datagrams)),
+            ("datagrams_open", count(self.datagrams_open)),
             ("datagram_pdr", self.datagram_pdr),
+            ("datagram_pdr_joined", self.datagram_pdr_joined),
             ("latency_p50_ms", self.latency_p50_ms),
             ("latency_p95_ms", self.latency_p95_ms),
             ("link_retransmissions", self.link_retransmissions),

@@ -7,6 +7,7 @@ use lowmesh_mac::frame::{PAYLOAD_OCTETS_MAX, SHORT_GAIN_OCTETS};
 use lowmesh_mac::tsch::hopping::HoppingSequence;
 use lowmesh_sim::air::{CcaMode, build};
 use lowmesh_sim::energy::Currents;
+use lowmesh_sim::paths::Place;
 use lowmesh_sim::topology::Topology;
 use lowmesh_sim::traffic::Process;
 use lowmesh_sim::{Carrier, Error, Mesh, NodeParts, Sinks, Wire, traffic};
@@ -70,6 +71,21 @@ fn mesh_of(meshes: &[MeshRange], node: u16) -> usize {
             meshes.iter().rposition(|mesh| before(mesh) && mesh.border_router.nodes.is_empty())
         })
         .unwrap_or_default()
+}
+
+/// The border router of each node and the channels that the node uses.
+pub(crate) fn places(scenario: &Scenario, nodes: u16) -> Vec<Place> {
+    let (meshes, usual) = (scenario.meshes(), parts(scenario));
+    let of = |mesh: &MeshRange| {
+        let parts = in_mesh(usual.clone(), mesh);
+        let channels = match parts.stack.link {
+            LinkLayer::Tsch => parts.stack.mac.hopping.channels().to_vec(),
+            LinkLayer::Csma(_) => vec![parts.carrier.channel],
+        };
+        Place { root: NodeId(mesh.first), channels }
+    };
+    let all: Vec<Place> = meshes.iter().map(of).collect();
+    (0..nodes).map(|id| all[mesh_of(&meshes, id)].clone()).collect()
 }
 
 /// The parts of a node in one of several meshes.

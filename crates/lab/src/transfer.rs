@@ -51,16 +51,23 @@ pub struct Transfers {
 }
 
 impl Transfers {
-    /// The numbers of a run; `measured` are the transactions that count.
-    pub fn of<'t>(outcome: &Outcome, measured: impl Iterator<Item = &'t Transaction>) -> Self {
+    /// The numbers of a run; transactions count from `start` on.
+    pub fn of(outcome: &Outcome, start: Instant) -> Self {
         let mut numbers = Self::default();
-        numbers.add_completions(measured);
+        let unsent = outcome.unsent.iter().filter(|one| one.due >= start).map(|one| one.node);
+        let measured = outcome.transactions.iter().filter(|one| one.issued >= start);
+        numbers.add_completions(measured, &unsent.collect());
         numbers.add_streams(outcome);
         numbers.add_lines(outcome);
         numbers
     }
 
-    fn add_completions<'t>(&mut self, measured: impl Iterator<Item = &'t Transaction>) {
+    /// `unsent` are the clients that could not send some of their requests.
+    fn add_completions<'t>(
+        &mut self,
+        measured: impl Iterator<Item = &'t Transaction>,
+        unsent: &BTreeSet<NodeId>,
+    ) {
         let mut spans: BTreeMap<NodeId, (Instant, Instant)> = BTreeMap::new();
         let mut served: BTreeSet<NodeId> = BTreeSet::new();
         for transaction in measured {
@@ -74,7 +81,7 @@ impl Transfers {
                 served.insert(transaction.node);
             }
         }
-        if served.len() < spans.len() {
+        if served.len() < spans.len() || !unsent.is_subset(&served) {
             return;
         }
         let span = |(first, last): &(Instant, Instant)| last.since(*first).as_secs_f64();
@@ -149,6 +156,11 @@ mod tests {
         }
     }
 
+    fn of(all: &[Transaction]) -> Transfers {
+        let outcome = Outcome { transactions: all.to_vec(), ..Outcome::default() };
+        Transfers::of(&outcome, Instant::ZERO)
+    }
+
     #[test]
     fn a_client_takes_from_its_first_request_to_the_end_of_its_last() {
         let all = [
@@ -157,7 +169,7 @@ mod tests {
             transaction(2, 10, Some(20)),
             transaction(3, 12, Some(26)),
         ];
-        let numbers = Transfers::of(&Outcome::default(), all.iter());
+        let numbers = of(&all);
         assert_eq!(numbers.completion_s, Some(14.0));
         assert_eq!((numbers.completion_min_s, numbers.completion_max_s), (Some(10.0), Some(30.0)));
         assert_eq!((numbers.tcp_segments, numbers.line_lost), (None, None));
@@ -170,16 +182,16 @@ mod tests {
             ..transaction(2, 10, Some(21))
         };
         let mut all = vec![transaction(1, 10, Some(12)), failed, failed];
-        assert_eq!(Transfers::of(&Outcome::default(), all.iter()), Transfers::default());
+        assert_eq!(of(&all), Transfers::default());
         // One that was answered is enough: some of many requests may be lost.
         all.push(transaction(2, 11, Some(15)));
-        let numbers = Transfers::of(&Outcome::default(), all.iter());
+        let numbers = of(&all);
         assert_eq!(numbers.completion_max_s, Some(11.0));
     }
 
     #[test]
     fn a_transfer_under_way_has_no_completion_time() {
         let all = [transaction(1, 10, Some(12)), transaction(2, 10, None)];
-        assert_eq!(Transfers::of(&Outcome::default(), all.iter()), Transfers::default());
+        assert_eq!(of(&all), Transfers::default());
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct Choices {
     pub marks_own: bool,
     /// The inter-frame gap and the window's pacing are kept.
     pub paces: bool,
+    /// A mark of an acknowledgement counts after its bitmap, when what the bitmap names is no longer on its way.
+    pub marks_after_bitmap: bool,
     /// What was sent and is not acknowledged is a list that shrinks with the window (`recover::send::gnrc`).
     pub lists_sent: bool,
 }
@@ -62,6 +64,7 @@ const NATIVE: Choices = Choices {
     cleans_up: true,
     marks_own: false,
     paces: true,
+    marks_after_bitmap: false,
     lists_sent: false,
 };
 
@@ -80,6 +83,7 @@ const RIOT_GNRC: Choices = Choices {
     cleans_up: false,
     marks_own: true,
     paces: false,
+    marks_after_bitmap: true,
     lists_sent: true,
 };
 

@@ -6,6 +6,7 @@ use lowmesh_wire::ipv6::Address;
 
 use crate::parts::Part;
 use crate::traffic::{Config, Plan};
+use crate::unsent::Due;
 
 /// Settings of all nodes and of their traffic, and how often each has lost its memory.
 #[derive(Debug)]
@@ -31,14 +32,22 @@ impl Blueprint {
         node: &mut Node,
         parts: &[Part],
     ) -> Result<usize, ConfigError> {
-        let (config, addresses, losses) = (&self.traffic, &self.addresses, self.losses[id.index()]);
-        let seed = self.seed.after_losses(losses);
-        let plan = Plan { config, seed, parts, addresses, losses };
-        let all = plan.applications(id);
+        let all = self.plan(id, parts).applications(id);
         let count = all.len();
         for one in all {
             node.install(one)?;
         }
         Ok(count)
+    }
+
+    /// What falls due at a node in its present life before it joins.
+    pub(crate) fn due(&self, id: NodeId, parts: &[Part]) -> Option<Due> {
+        self.plan(id, parts).due(id)
+    }
+
+    fn plan<'a>(&'a self, id: NodeId, parts: &'a [Part]) -> Plan<'a> {
+        let (config, addresses, losses) = (&self.traffic, &self.addresses, self.losses[id.index()]);
+        let seed = self.seed.after_losses(losses);
+        Plan { config, seed, parts, addresses, losses }
     }
 }

@@ -36,6 +36,10 @@ pub(crate) struct Books {
     requests: Vec<Vec<Option<usize>>>,
     /// Places in the record of what nodes published, by node and number.
     published: BTreeMap<(NodeId, u32), usize>,
+    /// The packet that carries what a node published, by the place in the record; the last one if there are several.
+    carriers: BTreeMap<usize, Handle>,
+    /// The place in the record of what each node published last.
+    latest: Vec<Option<usize>>,
     /// The packet buffer of each node.
     pub(crate) buffers: Vec<Occupancy>,
     /// Radio time of each node at the moment it joined.
@@ -61,6 +65,8 @@ impl Books {
             timelines: DatagramTimelines::default(),
             requests: vec![Vec::new(); nodes],
             published: BTreeMap::new(),
+            carriers: BTreeMap::new(),
+            latest: vec![None; nodes],
             buffers: vec![Occupancy::default(); nodes],
             joined_radio: vec![RadioTime::default(); nodes],
             lives: vec![Lives::default(); nodes],
@@ -98,7 +104,10 @@ impl Books {
     pub(crate) fn note_packet(&mut self, now: Instant, node: NodeId, packet: Packet) {
         self.trace.note(now, node, Fact::Packet(packet));
         let (handle, is_over) = match packet {
-            Packet::Born(handle, class) => return self.ledger.born(handle, class),
+            Packet::Born(handle, class) => {
+                self.note_carrier(node, handle, class);
+                return self.ledger.born(handle, class);
+            }
             // The world knows the members.
             Packet::Addressed(..) => return,
             Packet::Accepted(handle) => {
@@ -122,6 +131,15 @@ impl Books {
             for reason in self.groups.close(handle) {
                 *self.outcome.drops.entry(reason).or_default() += 1;
             }
+        }
+    }
+
+    /// What a node published last goes into this packet, if it carries data. A copy of a notification takes the place of the
+    /// packet before.
+    fn note_carrier(&mut self, node: NodeId, handle: Handle, class: Class) {
+        let carries = matches!(class, Class::Request | Class::Response);
+        if let Some(place) = self.latest[node.index()].filter(|_| carries) {
+            self.carriers.insert(place, handle);
         }
     }
 
@@ -174,12 +192,15 @@ impl Books {
             ) => self.note_query(now, node, report),
             ApplicationEvent::Report(Report::Published { number }) => {
                 self.published.insert((node, number), self.outcome.datagrams.len());
-                self.outcome.datagrams.push(Datagram { node, sent: now, arrived: None });
+                self.latest[node.index()] = Some(self.outcome.datagrams.len());
+                let (sent, arrived, is_open) = (now, None, false);
+                self.outcome.datagrams.push(Datagram { node, sent, arrived, is_open });
             }
             ApplicationEvent::Report(Report::Received { from, number }) => {
                 let Some(node) = names.node(from.eui64()) else { return };
                 if let Some(&place) = self.published.get(&(node, number)) {
                     self.outcome.datagrams[place].arrived.get_or_insert(now);
+                    self.carriers.remove(&place);
                 }
             }
         }
@@ -284,6 +305,10 @@ impl Books {
     /// Closes the books at `end`.
     pub(crate) fn close(self, end: Instant) -> Result<Outcome, Error> {
         let Self { mut trace, mut outcome, ledger, groups, capture, capture_error, .. } = self;
+        for (place, handle) in self.carriers {
+            let datagram = &mut outcome.datagrams[place];
+            datagram.is_open = datagram.arrived.is_none() && ledger.is_under_way(handle);
+        }
         outcome.timelines = self.timelines.chosen();
         outcome.simulated = end.since(Instant::ZERO);
         outcome.up = ledger.packets(Class::Request);

@@ -123,6 +123,7 @@ impl Mesh {
                 traffic.periods.push((node, period));
             }
         }
+        world.unsent.pace(now, node, period);
         let address = node.map(|node| world.blueprint.addresses[node.index()]);
         for id in (0..world.nodes.len()).map(|index| NodeId(index as u16)) {
             world.tell(now, id, Input::Paced { node: address, period });

@@ -99,6 +99,11 @@ impl Ledger {
         self.fault.get_or_insert_with(|| format!("packet {:#x} {what}", handle.0));
     }
 
+    /// Whether a copy of a packet is somewhere.
+    pub fn is_under_way(&self, handle: Handle) -> bool {
+        self.entries.contains_key(&handle)
+    }
+
     /// Packets of a class, those still under way counted as queued.
     pub fn packets(&self, class: Class) -> Packets {
         let mut packets = self.closed[class as usize];

@@ -46,6 +46,7 @@ mod occupancy;
 mod outage;
 mod params;
 pub mod parts;
+pub mod paths;
 mod power;
 mod reach;
 pub mod record;
@@ -57,6 +58,7 @@ mod timeline;
 pub mod topology;
 pub mod trace;
 pub mod traffic;
+mod unsent;
 mod world;
 
 pub use backbone::{LineParts, QueueRecord, Wire};

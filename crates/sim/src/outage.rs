@@ -20,6 +20,7 @@ impl World {
             self.dark[node.index()] = Some(Dark { since: now, memory });
             self.agenda.set(node, Kind::Deadline, None);
             self.rootless.switch_off(now, node);
+            self.unsent.pause(now, node);
         }
         let has_memory = before.is_none_or(|dark| dark.memory == Memory::Kept);
         if memory == Memory::Lost && has_memory {
@@ -39,6 +40,7 @@ impl World {
             self.books.note_packet(now, id, Packet::Dropped(dropped));
         }
         self.books.note_life_over(now, id, &self.nodes[index]);
+        self.unsent.forget(id);
         self.blueprint.losses[index] += 1;
         let makes = "the same settings made the node before";
         let mut fresh = self.blueprint.node(id, self.is_root(id)).expect(makes);
@@ -65,7 +67,10 @@ impl World {
                 self.boots[index] = Some(now);
                 self.agenda.set(node, Kind::Deadline, Some(now));
             }
-            Memory::Kept => self.tell(now, node, Input::Resume),
+            Memory::Kept => {
+                self.unsent.resume(now, node);
+                self.tell(now, node, Input::Resume);
+            }
         }
         Some(memory)
     }

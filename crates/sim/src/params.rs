@@ -15,6 +15,11 @@ pub const NEW_LINK: Dbm = Dbm(-80.0);
 /// Ours: below this share MRHOF's default limit of ETX 4 refuses it (RFC 6719 s5: 1 / (0.5 x 0.5)).
 pub const PATH_PDR: f64 = 0.5;
 
+/// The share of frames that a link must carry both ways, as the mean over the channels in use, for a node to join over it.
+/// Ours: of a frame with seven retries (6TiSCH: TSCH_MAX_FRAME_RETRIES 7), more than half then arrive; a link on one of
+/// sixteen channels carries a sixteenth at most.
+pub const JOIN_PDR: f64 = 0.1;
+
 /// Time after which an open recovery is looked at again, although no node has changed its parent. Ours: routes downwards
 /// come seconds after a parent, so that a second is fine enough.
 pub const RECOVERY_LOOK: Duration = Duration::from_secs(1);

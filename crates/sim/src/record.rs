@@ -77,6 +77,30 @@ pub struct Datagram {
     pub sent: Instant,
     /// When the collector's socket first had it.
     pub arrived: Option<Instant>,
+    /// Whether it could still arrive when the run ended: a node held a packet with it.
+    pub is_open: bool,
+}
+
+/// What carries a reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// A CoAP transaction.
+    Transaction,
+    /// A UDP datagram, or a state that is observed.
+    Datagram,
+    /// A packet to a group.
+    GroupPacket,
+}
+
+/// A reading that was due at a node that was on and had not joined, so that nobody sent it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsent {
+    /// The node.
+    pub node: NodeId,
+    /// When it was due.
+    pub due: Instant,
+    /// What would have carried it.
+    pub reading: Reading,
 }
 
 /// One packet to a group that reaches further than the link.
@@ -249,6 +273,8 @@ pub struct NegotiatedCell {
 /// The summary of one node.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct NodeSummary {
+    /// When it was first switched on; unset if it never was.
+    pub booted: Option<Instant>,
     /// When it first had both a synchronised clock and a RPL parent (the root: when it started).
     pub joined: Option<Instant>,
     /// Hops to the root over preferred parents at the end of the run.
@@ -310,6 +336,8 @@ pub struct Outcome {
     pub overflows: Vec<(Instant, NodeId)>,
     /// UDP datagrams of applications, in the order of sending.
     pub datagrams: Vec<Datagram>,
+    /// Readings that were due and that nobody sent, in order of time.
+    pub unsent: Vec<Unsent>,
     /// What the adaptation layers of all nodes did with packets larger than a frame.
     pub fragments: Fragments,
     /// Datagrams in recoverable fragments whose timeline shows most, where nodes were to tell their steps: one that

@@ -8,6 +8,7 @@ use lowmesh_units::{Eui64, Instant, NodeId};
 use crate::error::Error;
 use crate::lives::fragments;
 use crate::record::{NegotiatedCell, Outcome};
+use crate::unsent::Unsents;
 use crate::world::World;
 
 impl World {
@@ -18,6 +19,8 @@ impl World {
         for index in 0..self.nodes.len() {
             self.summarise(end, NodeId(index as u16));
         }
+        self.books.outcome.unsent =
+            std::mem::replace(&mut self.unsent, Unsents::new(0)).finish(end);
         self.books.outcome.events = std::mem::take(&mut self.recovery).finish();
         self.books.outcome.lines = self.backbone.records(end);
         self.books.close(end)

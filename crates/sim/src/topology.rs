@@ -116,6 +116,10 @@ impl TopologySpec {
                     reason: error.to_string(),
                 })?;
                 let positions = parse_positions(file, &text)?;
+                if positions.is_empty() {
+                    let allowed = "the file has no positions; write a line `x_m,y_m` for each node, the root first";
+                    return Err(ConfigError::new("topology.file", file, allowed).into());
+                }
                 count("topology.file", positions.len())?;
                 positions
             }
@@ -196,7 +200,7 @@ fn random_square(
         positions.push(place.ok_or_else(|| {
             let allowed = format!(
                 "node {index} found no place with {needed} good neighbours in {SQUARE_TRIES} tries; \
-                 a smaller side_m, pdr or neighbours is needed"
+                 write a smaller side_m, or another seed: topology.seed holds for all runs"
             );
             ConfigError::new("topology.side_m", &side_m, allowed)
         })?);
@@ -271,6 +275,8 @@ mod tests {
         let places = parse_positions("p.csv", "# root first\nx_m,y_m\n0,0\n\n3.5,-4\n");
         assert_eq!(places, Ok(vec![Position::default(), Position::new(3.5, -4.0)]));
         assert_eq!(parse_positions("p.csv", "1,2").map(|p| p.len()), Ok(1));
+        let marked = parse_positions("p.csv", "\u{feff}x_m,y_m\r\n0,0\r\n");
+        assert_eq!(marked, Ok(vec![Position::default()]));
         let high = parse_positions("p.csv", "x_m,y_m,z_m\n0,0,0\n3,4,12\n").expect("good");
         assert!((high[0].distance_m(high[1]) - 13.0).abs() < 1e-12);
     }

@@ -14,6 +14,8 @@ use lowmesh_wire::coap::uri::Host;
 use lowmesh_wire::ipv6::Address;
 
 use crate::parts::Part;
+use crate::record::Reading;
+use crate::unsent::Due;
 
 /// When clients send, and what they send.
 #[derive(Clone, Debug, PartialEq)]
@@ -279,6 +281,29 @@ impl Plan<'_> {
             let takes = matches!(self.config.collector, Collector::Next);
             client.into_iter().chain(takes.then(|| self.of_collector()).flatten()).collect()
         }
+    }
+    /// What falls due at a node before it joins, if its application waits for that.
+    pub(crate) fn due(&self, id: NodeId) -> Option<Due> {
+        let part = &self.parts[id.index()];
+        let is_client = part.root != id && part.is_client;
+        let (acts, reading, paced_as) = match &self.config.application {
+            Application::Coap { .. } => (is_client, Reading::Transaction, id),
+            Application::Datagrams | Application::Observe { .. } => {
+                (is_client, Reading::Datagram, id)
+            }
+            // Clients follow the load of the node that they ask.
+            Application::Fetch { clients, .. } => {
+                let acts = id != NodeId(0) && self.fetches(id, *clients);
+                (acts, Reading::Transaction, NodeId(0))
+            }
+            Application::Group { sender, .. } => (*sender == id, Reading::GroupPacket, id),
+            // Border routers ask, which have joined when they start.
+            Application::Poll { .. } | Application::Entities(_) => return None,
+        };
+        let most = self.config.readings_max;
+        let schedule = || self.schedule(id, self.rng(id), most);
+        let (now, later) = (schedule(), most.map(|_| schedule()));
+        acts.then_some(Due { reading, paced_as, schedule: now, later })
     }
     /// The end that takes requests or datagrams.
     fn of_collector(&self) -> Option<Box<dyn lowmesh_stack::Application>> {

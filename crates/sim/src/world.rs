@@ -28,6 +28,7 @@ use crate::power::Dark;
 use crate::recovery::Recovery;
 use crate::rootless::Rootless;
 use crate::trace::{Fact, Trace};
+use crate::unsent::Unsents;
 
 /// The state that drivers work on.
 #[derive(Debug)]
@@ -58,6 +59,8 @@ pub(crate) struct World {
     pub(crate) site: Option<Site>,
     /// Events whose recovery is not over.
     pub(crate) recovery: Recovery,
+    /// What falls due at nodes that have not joined.
+    pub(crate) unsent: Unsents,
 }
 
 /// Initial contents of a world; the rest is empty.
@@ -99,6 +102,7 @@ impl World {
             overlay: Overlay::default(),
             site: None,
             recovery: Recovery::default(),
+            unsent: Unsents::new(count),
             orders: Vec::new(),
             seed,
             nodes,
@@ -166,6 +170,8 @@ impl World {
         }
         if self.boots[node.index()].take().is_some() {
             self.books.trace.note(now, node, Fact::Booted(self.names.eui64(node)));
+            self.books.outcome.nodes[node.index()].booted.get_or_insert(now);
+            self.unsent.boot(now, node, self.blueprint.due(node, &self.parts));
             self.tell(now, node, Input::Boot);
         }
         let due = self.nodes[node.index()].next_deadline();
@@ -223,6 +229,9 @@ impl World {
                 | Output::Pong { .. }
                 | Output::Trouble { .. } => {}
             }
+        }
+        if self.unsent.is_waiting(node) && !self.nodes[node.index()].awaits_network() {
+            self.unsent.join(now, node);
         }
         let octets = self.nodes[node.index()].packet_buffer_octets();
         self.books.buffers[node.index()].set(now, octets);

@@ -161,6 +161,11 @@ impl Hosting {
         self.outbox.pop()
     }
 
+    /// Whether the applications wait for the node to join.
+    pub(crate) fn awaits_network(&self) -> bool {
+        self.applications.awaits_network()
+    }
+
     /// Handles one output of the CoAP host; false if it has none.
     pub(crate) fn step_coap(&mut self, now: Instant) -> bool {
         let output = self.coap.poll_output();

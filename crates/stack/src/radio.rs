@@ -100,6 +100,10 @@ impl Node {
     pub fn is_joined(&self) -> bool {
         self.link.is_up() && self.routing.is_joined()
     }
+    /// Whether its applications wait for it to join: they are told once, and are not told when it falls out again.
+    pub fn awaits_network(&self) -> bool {
+        self.hosting.awaits_network()
+    }
     /// The node's global address.
     pub const fn global_address(&self) -> Address {
         self.ipv6.addresses().global()

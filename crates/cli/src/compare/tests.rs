@@ -57,6 +57,23 @@ fn compare(line: &str) -> (Result<(), Failure>, String) {
 const SWEPT: [(&str, [f64; 3]); 2] = [("default", [0.5, 0.6, 0.4]), ("6cocoa", [0.6, 0.8, 0.7])];
 
 #[test]
+fn sides_with_another_definition_of_delivery_are_told_apart() {
+    let scratch = Scratch::new("definition");
+    let side = |metrics: &Value| {
+        json!({ "schema": 2, "runs": [{ "seed": 1, "metrics": metrics }] }).to_string()
+    };
+    let older = scratch.write("older.json", &side(&json!({ "tdr": 0.9 })));
+    let newer = scratch.write("newer.json", &side(&json!({ "tdr": 0.8, "tdr_joined": 0.9 })));
+    let warned = |a: &str, b: &str| {
+        let (result, text) = compare(&format!("{a} {b} --json"));
+        result.expect("both are summaries");
+        text.contains("its tdr is the tdr_joined of the other side")
+    };
+    assert!(warned(&older, &newer) && warned(&newer, &older));
+    assert!(!warned(&older, &older) && !warned(&newer, &newer));
+}
+
+#[test]
 fn values_of_a_key_are_compared_with_the_first() {
     let scratch = Scratch::new("by");
     let file = scratch.write("summary.json", &summary(&SWEPT));

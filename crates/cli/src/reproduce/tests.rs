@@ -71,10 +71,10 @@ fn reproduce(words: &[&str], simulate: &Simulate<'_>) -> (String, Result<(), Fai
 fn without_a_name_publications_are_listed() {
     let (text, result) = reproduce(&[], &made_up);
     assert!(result.is_ok());
-    assert!(text.starts_with("righetti2023  28 claims\n"), "{text}");
+    assert!(text.starts_with("righetti2023  29 claims\n"), "{text}");
     let (text, _) = reproduce(&["--json"], &made_up);
     let list: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!(list["papers"][0]["claims"], 28);
+    assert_eq!(list["papers"][0]["claims"], 29);
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn a_claim_is_told_with_what_was_measured_and_a_second_time_runs_nothing() {
     let (text, result) = reproduce(&words, &made_up);
     assert!(matches!(result, Err(Failure::Own { .. })), "the runs of seed 3 failed");
     let told: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!((&told["schema"], &told["paper"]), (&json!(2), &json!("righetti2023")));
+    assert_eq!((&told["schema"], &told["paper"]), (&json!(3), &json!("righetti2023")));
     let claim = &told["claims"][0];
     assert_eq!((&claim["id"], &claim["grade"]), (&json!("S000-21"), &json!("hard")));
     assert_eq!(claim["verdict"], "reproduced", "{claim}");
@@ -117,7 +117,7 @@ fn formulae_need_no_runs_and_stand_in_the_report() {
     let words = ["righetti2023", "--claim", "S000-03", "--store", store, "--report", file];
     let (text, result) = reproduce(&words, &none);
     assert!(result.is_ok(), "{result:?}");
-    assert!(text.contains("S000-03  REPRODUCED"), "{text}");
+    assert!(text.contains("S000-03  REPRODUCED (setting)"), "{text}");
     assert!(text.contains("\nsettings: 1 of 1 checked\n"), "{text}");
     let report = fs::read_to_string(report).expect("it was written");
     assert!(report.contains("<div class=\"claim\" id=\"S000-03\">"), "{report}");
@@ -131,12 +131,13 @@ fn the_table_comes_first_and_fits_eighty_columns() {
     let store = folder.0.to_str().expect("a name");
     let (text, _) = reproduce(&["righetti2023", "--quick", "--store", store], &made_up);
     let (before, blocks) = text.split_once("\n\nS000-01  REPRODUCED").expect("a block a claim");
-    let (_, table) = before.split_once("\n claim ").expect("a table");
+    let (_, table) = before.split_once("\nfindings\n claim ").expect("a table");
+    assert!(table.contains("\n\nsettings\n claim "), "settings stand apart: {before}");
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{before}");
     assert!(before.contains("\nPRELIMINARY: "), "{before}");
     assert!(before.contains("settings: 11 of 11 checked"), "{before}");
     let rows = before.lines().filter(|line| line.starts_with(" S000-")).count();
-    assert_eq!((rows, blocks.matches("\n    why  ").count()), (28, 28), "{text}");
+    assert_eq!((rows, blocks.matches("\n    why  ").count()), (29, 29), "{text}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
 use lowmesh_lab::build;
-use lowmesh_lab::claims::{Answer, Paper, Summary};
+use lowmesh_lab::claims::{Answer, Basis, Paper, Summary};
 
 use crate::console::wrapped;
 
@@ -29,7 +29,15 @@ pub fn write(
         )?;
     }
     writeln!(out, "{}\n", Summary::of(answers).words())?;
-    write_table(answers, out)?;
+    let mut before = "";
+    for basis in Basis::ALL {
+        let some: Vec<&Answer> = answers.iter().filter(|answer| answer.basis == basis).collect();
+        if !some.is_empty() {
+            writeln!(out, "{before}{}", basis.heading())?;
+            write_table(&some, out)?;
+            before = "\n";
+        }
+    }
     for answer in answers {
         writeln!(out)?;
         write_block(answer, out)?;
@@ -38,7 +46,7 @@ pub fn write(
 }
 
 /// One row for each claim.
-fn write_table(answers: &[Answer], out: &mut dyn Write) -> io::Result<()> {
+fn write_table(answers: &[&Answer], out: &mut dyn Write) -> io::Result<()> {
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
@@ -65,7 +73,12 @@ fn write_table(answers: &[Answer], out: &mut dyn Write) -> io::Result<()> {
 
 /// All that is known about one claim.
 fn write_block(answer: &Answer, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}  {}  {}", answer.id, answer.verdict.word().to_uppercase(), answer.place)?;
+    let basis = match answer.basis.word() {
+        "" => String::new(),
+        word => format!(" ({word})"),
+    };
+    let verdict = answer.verdict.word().to_uppercase();
+    writeln!(out, "{}  {verdict}{basis}  {}", answer.id, answer.place)?;
     let mut line = |text: String, indent| {
         writeln!(out, "{}", wrapped(&text, WIDTH.into(), &" ".repeat(indent)))
     };
@@ -75,6 +88,12 @@ fn write_block(answer: &Answer, out: &mut dyn Write) -> io::Result<()> {
     line(format!("    why       {}", answer.why), 14)?;
     if let Some(power) = &answer.power {
         line(format!("    power     {}", power.words()), 14)?;
+    }
+    if !answer.because.is_empty() {
+        line(format!("    because   {}", answer.because), 14)?;
+    }
+    if let Some(words) = answer.by_its_own_words() {
+        line(format!("    its own   {words} by the publication's own criterion"), 14)?;
     }
     if !answer.note.is_empty() {
         line(format!("    note      {}", answer.note), 14)?;

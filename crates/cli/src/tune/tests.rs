@@ -102,7 +102,7 @@ fn json_holds_the_same_and_nothing_else_is_on_stdout() {
         tune("json", "grid-25 --objective delay_p95 --budget 30 --seeds 3 --seed 20 --json");
     result.expect("no run fails");
     let json: serde_json::Value = serde_json::from_str(&text).expect("one object");
-    assert_eq!(json["schema"], 2);
+    assert_eq!(json["schema"], 3);
     assert_eq!(json["held_out_seeds"], serde_json::json!([26, 28]));
     assert_eq!(json["best"]["name"], "tuned");
     assert_eq!(json["compared"].as_array().map(Vec::len), Some(4));

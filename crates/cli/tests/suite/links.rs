@@ -71,6 +71,77 @@ fn figures_show_links_at_the_places_of_their_nodes() {
     assert!(told.starts_with(mismatch), "{told}");
 }
 
+/// The metric `name` of the table.
+fn value(table: &str, name: &str) -> String {
+    let row = table.lines().find(|line| line.split_whitespace().next() == Some(name)).expect(name);
+    row.split_whitespace().nth(1).expect("a mean").to_owned()
+}
+
+#[test]
+fn a_partition_is_told_before_and_after_the_run_and_its_nodes_count() {
+    let folder = Folder::new("links-gap");
+    let text = "src,dst,pdr\n0,1,1\n1,0,1\n2,3,1\n3,2,1\n";
+    let (list, page) = (folder.write("gap.csv", text), folder.path("page.html"));
+    let run = [&["run", &list, "--report", &page], &SHORT[..]].concat();
+    let (table, told) = succeed(&run);
+    let before =
+        "warning: no path of links leads from the root to nodes 2, 3, so they cannot join; ";
+    assert!(told.contains(before), "{told}");
+    let after = "warning: 2 of 3 nodes never joined: 2, 3; ";
+    assert!(told.contains(after), "{told}");
+    assert!(folder.read("page.html").contains("Warning: 2 of 3 nodes never joined: 2, 3; "));
+    let number = |name: &str| value(&table, name).parse::<f64>().expect(name);
+    // A reading in half a minute for three minutes: six of each node, give or take one.
+    assert!((10.0..=14.0).contains(&number("unsent")), "{table}");
+    assert!((0.25..=0.4).contains(&number("tdr")), "{table}");
+    assert_eq!(value(&table, "never_joined"), "2");
+    let udp = ["--set", "traffic.application=udp"];
+    let (table, _) = succeed(&[&["run", &list], &SHORT[..], &udp].concat());
+    let pdr: f64 = value(&table, "datagram_pdr").parse().expect("a ratio");
+    assert!((0.25..=0.4).contains(&pdr), "{table}");
+    let quiet = lowmesh(&[&["run", &list, "--quiet"], &SHORT[..]].concat());
+    assert_eq!(stderr(&quiet), "");
+}
+
+#[test]
+fn links_on_one_channel_of_sixteen_are_told_with_the_way_out() {
+    let folder = Folder::new("links-channel");
+    let list = folder.write("one.csv", "\u{feff}src,dst,channel,pdr\n0,1,15,1\n1,0,15,1\n");
+    let (_, told) = succeed(&[&["run", &list], &SHORT[..]].concat());
+    assert!(told.contains("to node 1, so it cannot join; "), "{told}");
+    assert!(
+        told.contains("list them for every channel in use, or use these channels alone"),
+        "{told}"
+    );
+    let only = ["--set", "mac.hopping=[15]"];
+    let (table, told) = succeed(&[&["run", &list], &SHORT[..], &only].concat());
+    assert!(!told.contains("warning"), "{told}");
+    assert_eq!(value(&table, "joined"), "1");
+}
+
+#[test]
+fn a_file_of_positions_without_any_is_told() {
+    let folder = Folder::new("links-nowhere");
+    folder.write("none.csv", "x_m,y_m\n");
+    let text = "name = \"none\"\n[topology]\nkind = \"positions\"\nfile = \"none.csv\"\n";
+    let refused = lowmesh(&["run", &folder.write("none.toml", text)]);
+    let told = stderr(&refused);
+    assert!(told.contains("none.csv: the file has no positions; write a line `x_m,y_m`"), "{told}");
+    assert!(!told.contains("65535"), "{told}");
+}
+
+#[test]
+fn a_random_square_without_room_advises_keys_that_exist() {
+    let text = "name = \"thin\"\n[topology]\nkind = \"random\"\nnodes = 1000\nside_m = 12403\n\
+        [radio]\nmedium = \"pister-hack\"\n";
+    let folder = Folder::new("links-thin");
+    let told = stderr(&lowmesh(&["run", &folder.write("thin.toml", text)]));
+    assert!(
+        told.contains("write a smaller side_m, or another seed: topology.seed holds"),
+        "{told}"
+    );
+}
+
 #[test]
 fn a_list_that_is_not_there_is_named() {
     let refused = lowmesh(&["run", "no/such.csv"]);

@@ -26,14 +26,14 @@ fn without_wall_clock(json: &str) -> String {
 }
 
 #[test]
-fn the_json_of_a_run_has_the_keys_of_schema_2() {
+fn the_json_of_a_run_has_the_keys_of_schema_3() {
     let folder = Folder::new("keys");
     let file = folder.write("line.toml", line_of_three(3, ""));
     let output = lowmesh(&["run", &file, "--json", "--quiet"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(stderr(&output), "");
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON alone");
-    assert_eq!((json["schema"].as_u64(), json["scenario"].as_str()), (Some(2), Some("line-3")));
+    assert_eq!((json["schema"].as_u64(), json["scenario"].as_str()), (Some(3), Some("line-3")));
     assert_eq!(json["build"]["id"].as_str().map(str::len), Some(32));
     assert_eq!(json["version"], env!("CARGO_PKG_VERSION"));
     assert!(json.get("failures").is_none(), "no run failed");
@@ -106,6 +106,7 @@ fn a_node_out_of_reach_ends_no_run_and_is_counted() {
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON alone");
     for run in json["runs"].as_array().expect("a list") {
         assert_eq!((&run["metrics"]["joined"], &run["metrics"]["nodes"]), (&1.into(), &2.into()));
+        assert_eq!(run["metrics"]["never_joined_nodes"], serde_json::json!([2]));
     }
     let table = stdout(&lowmesh(&["run", &file, "--quiet"]));
     let row = |name: &str| {

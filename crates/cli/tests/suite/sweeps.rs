@@ -120,14 +120,14 @@ fn a_dry_run_says_what_there_is_to_do_and_stores_nothing() {
 }
 
 #[test]
-fn the_json_of_a_sweep_has_the_keys_of_schema_2() {
+fn the_json_of_a_sweep_has_the_keys_of_schema_3() {
     let folder = Folder::new("sweep-json");
     let file = folder.write("s.toml", swept());
     let text = sweep(&file, &folder.path("store"), &[]);
     let json: serde_json::Value = serde_json::from_str(&text).expect("JSON alone");
     let keys: Vec<_> = json.as_object().expect("an object").keys().collect();
     assert_eq!(keys, ["build", "points", "scenario", "schema", "version", "warnings"]);
-    assert_eq!(json["schema"], 2);
+    assert_eq!(json["schema"], 3);
     let points = json["points"].as_array().expect("a list");
     assert_eq!(points.len(), 4);
     assert_eq!(points[1]["settings"]["coap.congestion"], "6cocoa");

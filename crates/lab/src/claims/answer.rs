@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::claim::{Basis, Claim, Grade};
 use super::compare::Outcome;
@@ -10,7 +10,7 @@ use crate::digits::{Digits, with_ends, with_interval};
 use crate::statistics::Estimate;
 
 /// Whether the software confirms a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The software confirms the claim.
@@ -33,20 +33,17 @@ impl Verdict {
             Self::Undecided => "undecided",
         }
     }
-
-    /// The number of `answers` with this verdict.
-    pub fn count(self, answers: &[Answer]) -> usize {
-        answers.iter().filter(|answer| answer.verdict == self).count()
-    }
 }
 
-/// The number of claims with each verdict, counted separately for settings and findings.
+/// The number of claims with each verdict, counted separately for each [`Basis`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
-    /// Claims about settings.
-    pub settings: Counts,
-    /// Claims about results.
+    /// Claims about results: the evidence.
     pub findings: Counts,
+    /// Claims to which the model was fitted.
+    pub calibrations: Counts,
+    /// Claims about settings, and those that hold by a definition.
+    pub settings: Counts,
 }
 
 /// The number of claims with each verdict.
@@ -61,10 +58,10 @@ pub struct Counts {
 }
 
 impl Counts {
-    fn of<'a>(answers: impl Iterator<Item = &'a Answer>) -> Self {
+    pub(super) fn of(verdicts: impl Iterator<Item = Verdict>) -> Self {
         let mut counts = Self::default();
-        for answer in answers {
-            let count = match answer.verdict {
+        for verdict in verdicts {
+            let count = match verdict {
                 Verdict::Reproduced => &mut counts.reproduced,
                 Verdict::NotReproduced => &mut counts.not_reproduced,
                 Verdict::Undecided => &mut counts.undecided,
@@ -74,7 +71,8 @@ impl Counts {
         counts
     }
 
-    const fn all(self) -> usize {
+    /// All of them.
+    pub const fn all(self) -> usize {
         self.reproduced + self.not_reproduced + self.undecided
     }
 }
@@ -82,13 +80,22 @@ impl Counts {
 impl Summary {
     /// Counts `answers`.
     pub fn of(answers: &[Answer]) -> Self {
-        let on = |basis| Counts::of(answers.iter().filter(move |one| one.basis == basis));
-        Self { settings: on(Basis::Setting), findings: on(Basis::Finding) }
+        Self::count(answers.iter().map(|one| (one.basis, one.verdict)))
+    }
+
+    /// Counts verdicts on claims of some kind.
+    pub(super) fn count(all: impl Iterator<Item = (Basis, Verdict)> + Clone) -> Self {
+        let on = |basis| Counts::of(all.clone().filter(|one| one.0 == basis).map(|one| one.1));
+        Self {
+            findings: on(Basis::Finding),
+            calibrations: on(Basis::Calibration),
+            settings: on(Basis::Setting),
+        }
     }
 
     /// The counts in one line; a kind without claims is left out.
     pub fn words(self) -> String {
-        let Self { settings, findings } = self;
+        let Self { findings, calibrations, settings } = self;
         let mut parts = Vec::new();
         if findings.all() > 0 {
             let Counts { reproduced, not_reproduced, undecided } = findings;
@@ -97,6 +104,11 @@ impl Summary {
                 "findings: {reproduced} of {all} hold, {not_reproduced} {} not, {undecided} open",
                 if not_reproduced == 1 { "does" } else { "do" }
             ));
+        }
+        if calibrations.all() > 0 {
+            let Counts { reproduced, .. } = calibrations;
+            let all = calibrations.all();
+            parts.push(format!("calibrated, no evidence: {reproduced} of {all} met"));
         }
         if settings.all() > 0 {
             let Counts { reproduced, not_reproduced, undecided } = settings;
@@ -175,10 +187,16 @@ pub struct Answer {
     pub grade: Grade,
     /// The place in the publication.
     pub place: String,
-    /// What the verdict rests on.
+    /// What the verdict says.
     pub basis: Basis,
+    /// The number that was fitted to the claim, or the constant or definition by which it holds.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub because: String,
     /// The verdict.
     pub verdict: Verdict,
+    /// Whether the claim holds by the publication's own criterion; absent if that is unknown or there are too few runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_its_own: Option<bool>,
     /// What is claimed, with the claim's own thresholds.
     pub claimed: String,
     /// The measured value that speaks most against the claim.
@@ -238,6 +256,11 @@ impl Answer {
         self.measured.words(self, Some(self.n))
     }
 
+    /// Whether the claim holds by the publication's own criterion, in words.
+    pub fn by_its_own_words(&self) -> Option<&'static str> {
+        self.by_its_own.map(|holds| if holds { "holds" } else { "does not hold" })
+    }
+
     /// The measured value for a cell of a table: a mean with its interval, or the number of checked values.
     pub fn measured_short(&self) -> String {
         match &self.measured {
@@ -253,8 +276,10 @@ impl Answer {
             id: claim.id.clone(),
             grade: claim.grade,
             place: claim.place.clone(),
-            basis: claim.basis(),
+            basis: claim.basis,
+            because: claim.because.clone(),
             verdict: Verdict::Undecided,
+            by_its_own: None,
             claimed: claim.claimed.clone(),
             measured: Measured::Nothing,
             ci95: None,

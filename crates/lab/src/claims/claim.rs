@@ -45,6 +45,11 @@ pub struct Claim {
     pub grade: Grade,
     /// Its subject.
     pub kind: Kind,
+    /// What a verdict on it says.
+    pub basis: Basis,
+    /// The number that was fitted to it, or the constant or definition by which it holds.
+    #[serde(default)]
+    pub because: String,
     /// The place in the publication.
     pub place: String,
     /// The claim in our words.
@@ -57,16 +62,47 @@ pub struct Claim {
     /// Its tests, all of which must hold.
     #[serde(rename = "test")]
     pub tests: Vec<Test>,
+    /// What the publication itself would test, where that differs from `tests`.
+    #[serde(rename = "criterion", default)]
+    pub criteria: Vec<Test>,
+    /// The digest of all its tests. A recorded verdict belongs to tests with the same digest.
+    #[serde(skip)]
+    pub digest: String,
 }
 
-/// The evidence that a verdict is based on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// What a verdict on a claim says. Each claim declares it, and all totals count by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
-    /// The code: the program has the settings and rules of the publication.
-    Setting,
-    /// Simulations: the program gives the results of the publication.
+    /// The program gives a result of the publication, or does not. Only this is evidence.
     Finding,
+    /// A number of the model was fitted to the claim, so a verdict is no evidence.
+    Calibration,
+    /// The program has the settings and rules of the publication, or the claim holds by a definition or a constant.
+    Setting,
+}
+
+impl Basis {
+    /// All kinds, evidence first.
+    pub const ALL: [Self; 3] = [Self::Finding, Self::Calibration, Self::Setting];
+
+    /// The claims of this kind, as a heading.
+    pub const fn heading(self) -> &'static str {
+        match self {
+            Self::Finding => "findings",
+            Self::Calibration => "calibrated, no evidence",
+            Self::Setting => "settings",
+        }
+    }
+
+    /// One claim of this kind, beside its verdict; nothing for a finding.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Finding => "",
+            Self::Calibration => "calibrated",
+            Self::Setting => "setting",
+        }
+    }
 }
 
 /// The comparison that a test makes; [`super::judge`] defines each.
@@ -209,15 +245,29 @@ pub struct Test {
 }
 
 impl Claim {
-    /// The evidence for the verdict: the code if all tests are probes.
-    pub fn basis(&self) -> Basis {
+    pub(super) fn check(&self) -> Result<(), &'static str> {
         let probed = self.tests.iter().all(|test| test.probe.is_some());
-        if probed { Basis::Setting } else { Basis::Finding }
+        let unreasoned = self.because.is_empty();
+        let demands = [
+            (self.tests.is_empty(), "a claim needs a test"),
+            (probed && self.basis == Basis::Finding, "a claim that only probes check is a setting"),
+            (
+                unreasoned && self.basis == Basis::Calibration,
+                "a calibrated claim says `because` of which number",
+            ),
+            (
+                unreasoned && self.basis == Basis::Setting && !probed,
+                "a setting that simulations check says `because` of which constant or definition",
+            ),
+            (!unreasoned && self.basis == Basis::Finding, "a finding has no `because`"),
+        ];
+        refuse(&demands)?;
+        self.tests.iter().chain(&self.criteria).try_for_each(Test::check)
     }
 }
 
 impl Test {
-    pub(super) fn check(&self) -> Result<(), &'static str> {
+    fn check(&self) -> Result<(), &'static str> {
         let bounds = self.low.is_some() && self.high.is_some();
         let demands = [
             (
@@ -247,8 +297,13 @@ impl Test {
             ),
             (!(0.0..=1.0).contains(&self.share), "a share is from 0 to 1"),
         ];
-        demands.into_iter().find(|(wrong, _)| *wrong).map_or(Ok(()), |(_, what)| Err(what))
+        refuse(&demands)
     }
+}
+
+/// The first demand that is not met.
+fn refuse(demands: &[(bool, &'static str)]) -> Result<(), &'static str> {
+    demands.iter().find(|(wrong, _)| *wrong).map_or(Ok(()), |(_, what)| Err(what))
 }
 
 const fn one() -> f64 {

@@ -23,6 +23,7 @@
 //! A claim is reproduced if all its tests hold, not reproduced if one fails, and undecided otherwise.
 
 mod orderings;
+mod own;
 mod probed;
 mod trend;
 mod words;
@@ -96,6 +97,7 @@ pub fn judge(paper: &Paper, claim: &Claim, evidence: &Evidence) -> Answer {
     answer.command = format!("lowmesh reproduce {}{flags} --claim {}", paper.name, claim.id);
     if let Some(finding) = findings.into_iter().nth(shown) {
         answer.verdict = Verdict::from(outcome);
+        answer.by_its_own = own::holds(paper, claim, evidence);
         answer.measured = finding.measured;
         answer.ci95 = finding.ci95;
         answer.interval = finding.interval;

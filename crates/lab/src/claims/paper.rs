@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use lowmesh_units::Seed;
 use serde::Deserialize;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::claim::{Claim, Op, Settings};
 use super::measured::Measured;
@@ -58,6 +59,15 @@ pub struct Paper {
     pub year: u16,
     /// Its digital object identifier.
     pub doi: String,
+    /// Its subject, in a few words.
+    #[serde(default)]
+    pub subject: String,
+    /// How the publication itself judges its results, in a few words; empty if that is unknown.
+    #[serde(default)]
+    pub criterion: String,
+    /// Why some findings do not hold, in a sentence.
+    #[serde(default)]
+    pub why_not: String,
     /// The assumptions, in sentences.
     #[serde(default)]
     pub assumptions: Vec<String>,
@@ -173,6 +183,10 @@ impl Paper {
     pub fn parse(paper: &str, claims: &str) -> Result<Self, PaperError> {
         let mut paper: Self = toml::from_str(paper)?;
         paper.claims = toml::from_str::<ClaimsFile>(claims)?.claims;
+        let digests = digests(claims)?;
+        for (claim, digest) in paper.claims.iter_mut().zip(digests) {
+            claim.digest = digest;
+        }
         paper.check()?;
         Ok(paper)
     }
@@ -195,7 +209,7 @@ impl Paper {
     /// The sweeps that `claims` need, by name.
     pub fn needs<'p>(&'p self, claims: &[&'p Claim]) -> BTreeSet<&'p str> {
         let mut needed = BTreeSet::new();
-        for test in claims.iter().flat_map(|claim| &claim.tests) {
+        for test in claims.iter().flat_map(|claim| claim.tests.iter().chain(&claim.criteria)) {
             if !test.sweep.is_empty() {
                 needed.insert(test.sweep.as_str());
             }
@@ -236,7 +250,7 @@ impl Paper {
         }
         let metrics = Metrics::default().numbers();
         for claim in &self.claims {
-            for test in &claim.tests {
+            for test in claim.tests.iter().chain(&claim.criteria) {
                 let missing =
                     |what, name: &str| PaperError::Unknown(claim.id.clone(), what, name.to_owned());
                 if !test.metric.is_empty() && !metrics.iter().any(|(name, _)| *name == test.metric)
@@ -260,14 +274,24 @@ impl Paper {
                 if let Some(name) = test.probe.as_ref().filter(|name| !probe::is_known(name)) {
                     return Err(missing("probe", name));
                 }
-                test.check().map_err(|what| PaperError::Incomplete(claim.id.clone(), what))?;
             }
-            if claim.tests.is_empty() {
-                return Err(PaperError::Incomplete(claim.id.clone(), "a claim needs a test"));
-            }
+            claim.check().map_err(|what| PaperError::Incomplete(claim.id.clone(), what))?;
         }
         Ok(())
     }
+}
+
+/// The digest of the tests of each claim in the text of `claims.toml`: a hash over their values, so that neither comments
+/// nor the order of keys count.
+fn digests(claims: &str) -> Result<Vec<String>, toml::de::Error> {
+    let table: toml::Table = toml::from_str(claims)?;
+    let claims = table.get("claim").and_then(toml::Value::as_array);
+    let of = |claim: &toml::Value| {
+        let tests = ["test", "criterion"].map(|key| claim.get(key).map(toml::Value::to_string));
+        let hash = xxh3_64(format!("{tests:?}").as_bytes());
+        format!("{:08x}", hash >> 32)
+    };
+    Ok(claims.into_iter().flatten().map(of).collect())
 }
 
 impl Sweep {

@@ -129,7 +129,7 @@ scenarios = ["grid-64"]
 set = ["traffic.period=2s"]
 sweep = { "coap.nstart" = [1, 4] }
 "#;
-    const CLAIM: &str = "[[claim]]\nid = \"C\"\ngrade = \"hard\"\nkind = \"trend\"\nplace = \"\"\ntext = \"\"\n\
+    const CLAIM: &str = "[[claim]]\nid = \"C\"\ngrade = \"hard\"\nkind = \"trend\"\nbasis = \"finding\"\nplace = \"\"\ntext = \"\"\n\
                          claimed = \"\"\n[[claim.test]]\nop = \"gt\"\nmetric = \"tdr\"\nsweep = \"load\"\n";
 
     /// The publication, and its points without runs.

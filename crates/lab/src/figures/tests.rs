@@ -244,7 +244,7 @@ fn a_field_that_a_csv_reader_would_split_is_quoted() {
 
 /// The levels of a claim `C` with these tests.
 fn levels(tests: &str) -> Vec<Level> {
-    let head = "id = \"C\"\ngrade = \"hard\"\nkind = \"number\"\nplace = \"\"\ntext = \"\"\nclaimed = \"\"\n";
+    let head = "id = \"C\"\ngrade = \"hard\"\nkind = \"number\"\nbasis = \"finding\"\nplace = \"\"\ntext = \"\"\nclaimed = \"\"\n";
     let claim: crate::claims::Claim = toml::from_str(&format!("{head}{tests}")).expect("a claim");
     Level::of(&claim).collect()
 }

@@ -9,7 +9,7 @@ use super::points;
 use crate::build;
 use crate::claims::judge::Evidence;
 use crate::claims::{
-    Answer, Grade, Level, MeasuredTable, Paper, Sensitivity, Summary, Sweep, Verdict,
+    Answer, Basis, Grade, Level, MeasuredTable, Paper, Sensitivity, Summary, Sweep, Verdict,
 };
 use crate::command::{Kept, Provenance};
 use crate::digits::median_of;
@@ -89,13 +89,21 @@ fn lead(paper: &Paper, answers: &[Answer], evidence: &Evidence, how: &Extent) ->
         escaped(venue),
         escaped(doi)
     );
-    for verdict in Verdict::ALL {
+    let mut line = |name: &str, counted: Vec<&Answer>| {
+        let link = |answer: &&Answer| format!("<a href=\"#{0}\">{0}</a>", escaped(&answer.id));
+        let links: Vec<String> = counted.iter().map(link).collect();
+        let (count, links) = (counted.len(), links.join(" "));
         // Writing to a String cannot fail, here and below.
-        let named = answers.iter().filter(|answer| answer.verdict == verdict);
-        let links = named.map(|answer| format!("<a href=\"#{0}\">{0}</a>", escaped(&answer.id)));
-        let links = links.collect::<Vec<_>>().join(" ");
-        let count = verdict.count(answers);
-        _ = writeln!(html, "<li><b>{count}</b> {}<small>{links}</small></li>", mark(verdict));
+        _ = writeln!(html, "<li><b>{count}</b> {name}<small>{links}</small></li>");
+    };
+    // Only findings are evidence.
+    let of = |basis| answers.iter().filter(move |answer| answer.basis == basis);
+    for verdict in Verdict::ALL {
+        let counted = of(Basis::Finding).filter(|answer| answer.verdict == verdict).collect();
+        line(&mark(verdict), counted);
+    }
+    for basis in [Basis::Calibration, Basis::Setting] {
+        line(basis.heading(), of(basis).collect());
     }
     html.push_str("</ul>\n");
     let points: Vec<PointResult> = evidence.sweeps.values().flatten().cloned().collect();
@@ -135,24 +143,32 @@ fn claims(answers: &[Answer]) -> String {
     let mut html = "<table class=\"claims\"><colgroup><col style=\"width:6.5rem\"><col style=\"width:8.5rem\"><col style=\"width:10.5rem\"><col><col></colgroup>\n\
                     <thead><tr><th>claim</th><th>place</th><th>verdict</th><th>claimed</th><th>measured ± 95 % CI</th></tr></thead>\n<tbody>\n"
         .to_owned();
-    for answer in answers {
-        let grade = match answer.grade {
-            Grade::Hard => "hard",
-            Grade::Soft => "soft",
-        };
-        let [place, claimed, measured] =
-            [&answer.place, &answer.claimed, &answer.measured_short()].map(|words| prose(words));
-        _ = writeln!(
-            html,
-            "<tr class=\"facts\"><td><a href=\"#{id}\"><b>{id}</b></a><br>{grade}</td><td data-label=\"place\">{place}</td><td>{}</td>\
-             <td data-label=\"claimed\">{claimed}</td><td data-label=\"measured\">{measured}</td></tr>",
-            mark(answer.verdict),
-            id = escaped(&answer.id),
-        );
+    for basis in Basis::ALL {
+        let mut some = answers.iter().filter(|answer| answer.basis == basis).peekable();
+        if some.peek().is_some() {
+            _ = writeln!(html, "<tr><th colspan=\"5\">{}</th></tr>", basis.heading());
+        }
+        some.for_each(|answer| html.push_str(&row(answer)));
     }
     html.push_str("</tbody></table>\n");
     answers.iter().map(block).for_each(|block| html.push_str(&block));
     html
+}
+
+/// A claim in the table.
+fn row(answer: &Answer) -> String {
+    let grade = match answer.grade {
+        Grade::Hard => "hard",
+        Grade::Soft => "soft",
+    };
+    let [place, claimed, measured] =
+        [&answer.place, &answer.claimed, &answer.measured_short()].map(|words| prose(words));
+    format!(
+        "<tr class=\"facts\"><td><a href=\"#{id}\"><b>{id}</b></a><br>{grade}</td><td data-label=\"place\">{place}</td><td>{}</td>\
+         <td data-label=\"claimed\">{claimed}</td><td data-label=\"measured\">{measured}</td></tr>\n",
+        mark(answer.verdict),
+        id = escaped(&answer.id),
+    )
 }
 
 /// The details of one claim.
@@ -165,6 +181,13 @@ fn block(answer: &Answer) -> String {
     );
     if let Some(power) = &answer.power {
         _ = writeln!(html, "<p class=\"note\">Power: {}</p>", escaped(&power.words()));
+    }
+    if !answer.because.is_empty() {
+        let (basis, because) = (answer.basis.word(), prose(&answer.because));
+        _ = writeln!(html, "<p class=\"note\">No evidence ({basis}): {because}</p>");
+    }
+    if let Some(words) = answer.by_its_own_words() {
+        _ = writeln!(html, "<p class=\"note\">By the publication's own criterion: {words}</p>");
     }
     if !answer.note.is_empty() {
         _ = writeln!(html, "<p class=\"note\">Reading: {}</p>", prose(&answer.note));

@@ -12,6 +12,7 @@ use crate::digits::{Digits, with_interval};
 use crate::figures::sheet::escaped;
 use crate::figures::{Data, figures};
 use crate::metrics::Metrics;
+use crate::report::never_joined;
 use crate::results::{PointResult, Results};
 
 /// Metrics of the table of a sweep.
@@ -32,6 +33,15 @@ pub fn sweep_page(results: &Results, provenance: &Provenance) -> Page {
     page.add(&summary(results));
     for unequal in of_results(results) {
         page.add(&format!("<p class=\"note\">Warning: {}</p>\n", escaped(&unequal.to_string())));
+    }
+    for point in points {
+        if let Some(told) = never_joined(&point.runs) {
+            let place = match point.words().as_str() {
+                "" => String::new(),
+                words => format!("{words}: "),
+            };
+            page.add(&format!("<p class=\"note\">Warning: {}</p>\n", escaped(&(place + &told))));
+        }
     }
     page.section("figures", "Figures");
     let figures = figures(points, &[]);

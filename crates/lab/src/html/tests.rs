@@ -131,7 +131,9 @@ fn reproduced() -> Page {
 fn a_claim_is_told_with_its_verdict_in_a_sign_and_a_word_and_with_its_command() {
     let html = reproduced().html;
     assert!(html.contains("<div class=\"claim\" id=\"S000-03\">"));
-    assert!(html.contains("<b>1</b> <span class=\"verdict reproduced\">✓ reproduced</span>"));
+    // The setting agrees, and is no finding that holds.
+    assert!(html.contains("<b>0</b> <span class=\"verdict reproduced\">✓ reproduced</span>"));
+    assert!(html.contains("<b>1</b> settings<small><a href=\"#S000-03\">"), "{html}");
     assert!(html.contains("lowmesh reproduce righetti2023 --quick --claim S000-03</code>"));
     assert!(html.contains("dither_max 1.5"), "what a probe measured");
     // Sweeps that were not run are listed.

@@ -6,12 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use lowmesh_sim::record::{Ending, Fate, NodeSummary, Outcome, Packets};
+use lowmesh_sim::record::{Fate, NodeSummary, Outcome, Packets};
 use lowmesh_units::{Duration, Instant, NodeId};
 
-use super::{Metrics, queries, recovery};
+use super::{Metrics, delivery, queries, recovery};
 use crate::mechanism;
-use crate::statistics::{mean, percentile, ratio, slope};
+use crate::statistics::{mean, percentile, ratio};
 use crate::transfer::Transfers;
 
 /// The metrics of a run, as far as they are computed.
@@ -27,7 +27,6 @@ impl<'a> Measurement<'a> {
     pub fn new(outcome: &'a Outcome, warmup: Duration) -> Self {
         let aftermath = mechanism::aftermath(outcome, warmup);
         let start = Instant::ZERO + warmup;
-        let measured = outcome.transactions.iter().filter(|one| one.issued >= start);
         let metrics = Metrics {
             pdr_up: delivery_ratio(outcome.up),
             pdr_down: delivery_ratio(outcome.down),
@@ -39,7 +38,7 @@ impl<'a> Measurement<'a> {
             loss_raises_rto: aftermath.raised,
             rto_gap_ratio: aftermath.gap_ratio,
             sixp_frames: outcome.frames.sixtop,
-            transfers: Transfers::of(outcome, measured),
+            transfers: Transfers::of(outcome, start),
             ..Metrics::default()
         };
         Self { outcome, start, metrics }
@@ -47,8 +46,7 @@ impl<'a> Measurement<'a> {
 
     /// All of them.
     pub fn metrics(mut self) -> Metrics {
-        self.add_transactions();
-        self.add_datagrams();
+        delivery::add(&mut self.metrics, self.outcome, self.start);
         self.add_fragments();
         self.add_groups();
         queries::add(&mut self.metrics, self.outcome, self.start);
@@ -58,55 +56,6 @@ impl<'a> Measurement<'a> {
             *self.metrics.drops.entry(reason.name()).or_default() += count;
         }
         self.metrics
-    }
-
-    fn add_transactions(&mut self) {
-        let Self { outcome, start, metrics } = self;
-        let mut delays = Vec::new();
-        let mut retransmissions = 0_u64;
-        for transaction in outcome.transactions.iter().filter(|it| it.issued >= *start) {
-            metrics.transactions += 1;
-            match transaction.ending {
-                Ending::Acknowledged => metrics.acknowledged += 1,
-                Ending::Failed(_) => metrics.failed += 1,
-                Ending::Open => {
-                    metrics.open += 1;
-                    continue;
-                }
-            }
-            retransmissions += u64::from(transaction.retransmissions);
-            delays.extend(transaction.delay().map(Duration::as_millis_f64));
-        }
-        delays.sort_unstable_by(f64::total_cmp);
-        let ended = metrics.acknowledged + metrics.failed;
-        metrics.tdr = ratio(metrics.acknowledged, ended);
-        metrics.retransmissions_per_transaction = ratio(retransmissions, ended);
-        metrics.delay_mean_ms = mean(&delays);
-        metrics.delay_p50_ms = percentile(&delays, 50.0);
-        metrics.delay_p95_ms = percentile(&delays, 95.0);
-    }
-
-    fn add_datagrams(&mut self) {
-        let Self { outcome, start, metrics } = self;
-        let mut latencies = Vec::new();
-        let mut by_hops = Vec::new();
-        for datagram in outcome.datagrams.iter().filter(|datagram| datagram.sent >= *start) {
-            metrics.datagrams += 1;
-            let latency = datagram.arrived.map(|arrived| arrived.since(datagram.sent));
-            let latency = latency.map(Duration::as_millis_f64);
-            latencies.extend(latency);
-            let hops = outcome.nodes.get(datagram.node.index()).and_then(|node| node.hops);
-            by_hops.extend(hops.map(f64::from).zip(latency));
-        }
-        latencies.sort_unstable_by(f64::total_cmp);
-        metrics.latency_per_hop_ms = slope(&by_hops);
-        metrics.datagram_pdr = ratio(latencies.len() as u64, metrics.datagrams);
-        metrics.latency_p50_ms = percentile(&latencies, 50.0);
-        metrics.latency_p95_ms = percentile(&latencies, 95.0);
-        let copies: u64 = outcome.links.values().map(|link| link.retransmissions).sum();
-        metrics.link_retransmissions = ratio(copies, outcome.nodes.len() as u64);
-        let acked: u64 = outcome.nodes.iter().map(|node| node.frames_acked).sum();
-        metrics.link_success = ratio(acked, outcome.frames.sent);
     }
 
     fn add_fragments(&mut self) {
@@ -172,6 +121,11 @@ impl<'a> Measurement<'a> {
         joins.sort_unstable_by(f64::total_cmp);
         metrics.nodes = nodes.len() as u64;
         metrics.joined = joins.len() as u64;
+        let has_waited = |node: &NodeSummary| node.booted.is_some() && node.joined.is_none();
+        let numbered = (1..).zip(nodes);
+        metrics.never_joined_nodes =
+            numbered.filter(|(_, node)| has_waited(node)).map(|(id, _)| id).collect();
+        metrics.never_joined = metrics.never_joined_nodes.len() as u64;
         metrics.join_time_s = percentile(&joins, 50.0);
         metrics.join_last_s = joins.last().copied();
         let mean_of = |value: &dyn Fn(&NodeSummary) -> Option<f64>| {
@@ -201,7 +155,7 @@ fn delivery_ratio(packets: Packets) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use lowmesh_machine::{DropReason, Layer};
-    use lowmesh_sim::record::{Datagram, GroupPacket, Groups, MemberFate, Transaction};
+    use lowmesh_sim::record::{Datagram, Ending, GroupPacket, Groups, MemberFate, Transaction};
     use lowmesh_wire::ipv6::Address;
 
     use super::*;
@@ -277,9 +231,23 @@ mod tests {
         };
         let metrics = measured(&outcome, Duration::ZERO);
         assert_eq!((metrics.nodes, metrics.joined), (3, 2));
+        assert_eq!(metrics.never_joined, 0, "the last node was never switched on");
         assert_eq!((metrics.join_time_s, metrics.join_last_s), (Some(10.0), Some(30.0)));
         assert_eq!(metrics.hops_mean, Some(1.5));
         assert!((metrics.duty_cycle.expect("two joined") - 0.15).abs() < 1e-12);
+    }
+
+    #[test]
+    fn nodes_that_were_on_and_never_joined_are_counted_and_named() {
+        let node = |booted: u64, joined: Option<u64>| NodeSummary {
+            booted: Some(Instant::from_secs(booted)),
+            joined: joined.map(Instant::from_secs),
+            ..NodeSummary::default()
+        };
+        let nodes = vec![node(0, Some(0)), node(0, None), node(1, Some(9)), node(1, None)];
+        let metrics = measured(&Outcome { nodes, ..Outcome::default() }, Duration::ZERO);
+        assert_eq!((metrics.nodes, metrics.joined, metrics.never_joined), (3, 1, 2));
+        assert_eq!(metrics.never_joined_nodes, [1, 3]);
     }
 
     #[test]
@@ -288,7 +256,7 @@ mod tests {
             let sent = Instant::from_secs(sent_s);
             let arrived = latency_ms.map(|ms| sent + Duration::from_millis(ms));
             let node = NodeId(if sent_s == 13 { 2 } else { 1 });
-            Datagram { node, sent, arrived }
+            Datagram { node, sent, arrived, is_open: false }
         };
         let datagrams = vec![
             datagram(9, Some(1)),

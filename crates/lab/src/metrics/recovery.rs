@@ -75,7 +75,8 @@ fn is_within(starts: &[Instant], time: Instant) -> bool {
     before.checked_sub(1).is_some_and(|last| time < starts[last] + EVENT_WINDOW)
 }
 
-/// Requests and datagrams of the windows that ended, and those of them that were lost.
+/// Requests and datagrams of the windows that ended, and those of them that were lost. What was due at a node that had not
+/// joined was lost.
 fn losses(outcome: &Outcome, starts: &[Instant]) -> (u64, u64) {
     let (mut ended, mut lost) = (0, 0);
     for one in outcome.transactions.iter().filter(|one| is_within(starts, one.issued)) {
@@ -83,9 +84,11 @@ fn losses(outcome: &Outcome, starts: &[Instant]) -> (u64, u64) {
         lost += u64::from(matches!(one.ending, Ending::Failed(_)));
     }
     for one in outcome.datagrams.iter().filter(|one| is_within(starts, one.sent)) {
-        ended += 1;
-        lost += u64::from(one.arrived.is_none());
+        ended += u64::from(!one.is_open);
+        lost += u64::from(one.arrived.is_none() && !one.is_open);
     }
+    let unsent = outcome.unsent.iter().filter(|one| is_within(starts, one.due)).count() as u64;
+    (ended, lost) = (ended + unsent, lost + unsent);
     (ended, lost)
 }
 
@@ -142,7 +145,7 @@ mod tests {
                 transaction(1500, failed),
                 transaction(3100, Ending::Open),
             ],
-            datagrams: vec![Datagram { node, sent: at(3200), arrived: None }],
+            datagrams: vec![Datagram { node, sent: at(3200), arrived: None, is_open: false }],
             parent_changes: vec![(at(500), node), (at(1010), node), (at(1210), node)],
             ..Outcome::default()
         };

@@ -2,6 +2,7 @@
 
 mod crowding;
 mod folder;
+mod never_joined;
 mod sweep;
 
 use std::fmt::Write as _;
@@ -11,6 +12,7 @@ use serde::ser::{SerializeMap, SerializeStruct};
 use serde::{Serialize, Serializer};
 
 pub use folder::{Folder, FolderError};
+pub use never_joined::never_joined;
 
 pub use crate::build::VERSION;
 
@@ -23,7 +25,8 @@ use crate::statistics::Estimate;
 /// Version of the JSON: it increases by one when a field is removed or changes its meaning.
 ///
 /// 2: the name of a run depends on the build of the program, which the field `build` holds.
-pub const SCHEMA: u32 = 2;
+/// 3: `tdr` and `datagram_pdr` count what was due at nodes that had not joined, and leave out datagrams under way at the end.
+pub const SCHEMA: u32 = 3;
 
 /// A scenario's runs and their summary.
 #[derive(Clone, Debug, PartialEq)]
@@ -203,7 +206,7 @@ mod tests {
             |key: &str| text.find(&format!("\n  \"{key}\"")).unwrap_or_else(|| panic!("{key}"));
         let places = ["schema", "scenario", "version", "build", "runs", "summary"].map(place);
         assert!(places.is_sorted());
-        assert_eq!(json["schema"], 2);
+        assert_eq!(json["schema"], 3);
         assert_eq!(json["build"]["id"], Build::own().id.to_string());
         let run = json["runs"][0].as_object().expect("an object");
         let keys: Vec<_> = run.keys().cloned().collect();

@@ -84,6 +84,15 @@ pub enum Fault {
         /// The keys that go with this choice.
         known: Vec<String>,
     },
+    /// The key exists, but its section has no effect with the choice that another section makes.
+    ForeignSection {
+        /// The key that makes the choice.
+        selector: &'static str,
+        /// The choice that was made.
+        choice: &'static str,
+        /// The choice that the section is for.
+        other: &'static str,
+    },
     /// A key without which nothing can run is absent.
     Missing {
         /// What it must be.
@@ -121,6 +130,14 @@ impl fmt::Display for ConfigError {
             }
             Fault::ForeignKey { choice, known } => {
                 write!(f, "{key}: does not apply to {choice}, whose keys are {}", list(known))
+            }
+            Fault::ForeignSection { selector, choice, other } => {
+                let section = key.split('.').next().unwrap_or_default();
+                write!(
+                    f,
+                    "{key}: has no effect with {selector} = \"{choice}\"; write {selector} = \"{other}\", or leave \
+                     [{section}] out"
+                )
             }
             Fault::Missing { allowed } => write!(f, "{key} is missing: it must be {allowed}"),
             Fault::Value { found, allowed, similar } => {

@@ -8,7 +8,7 @@ use lowmesh_sim::air::error::{BuildError, TextError};
 use super::error::{ConfigError, Fault};
 use super::event::Event;
 use super::section::{Cursor, Section as _};
-use super::source::Source;
+use super::source::{Source, UTF8_MARK};
 use super::value::quoted;
 
 /// Reads events from a CSV file: its first line names the columns as the keys of `[[event]]`, and a row has no value in a
@@ -17,6 +17,7 @@ pub(super) fn read_file(file: &str) -> Result<Vec<Event>, BuildError> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| BuildError::File { file: file.to_owned(), reason: error.to_string() })?;
     let mut lines = text
+        .trim_start_matches(UTF8_MARK)
         .lines()
         .enumerate()
         .filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
@@ -130,6 +131,9 @@ fn told(error: ConfigError) -> (String, String) {
             format!("{key} does not apply to {choice}"),
             format!("its keys are {}", known.join(", ")),
         ),
+        Fault::ForeignSection { .. } => {
+            (format!("{key} has no effect"), "leave the column out".to_owned())
+        }
         Fault::UnknownKey { known, .. } => {
             (format!("there is no column `{key}`"), format!("known here: {}", known.join(", ")))
         }

@@ -150,6 +150,7 @@ impl Section for Scenario {
         let Placed { topology, addresses, seed } = cursor.section("topology");
         let mut coap: Coap = cursor.section("coap");
         cursor.numbers(&mut coap.congestion);
+        let tcp = Tcp::read_for(coap.transport, cursor);
         let mut schedule = cursor.section("schedule");
         cursor.numbers(&mut schedule);
         let mut radio: Radio = cursor.section("radio");
@@ -172,7 +173,7 @@ impl Section for Scenario {
             ipv6: cursor.section("ipv6"),
             multicast: cursor.section("multicast"),
             coap,
-            tcp: cursor.section("tcp"),
+            tcp,
             traffic: cursor.section("traffic"),
             groups,
             entities: cursor.sections("entity"),
@@ -203,7 +204,9 @@ impl Section for Scenario {
         lines.section("multicast", &self.multicast);
         lines.section("coap", &self.coap);
         lines.numbers(&self.coap.congestion);
-        lines.section("tcp", &self.tcp);
+        if self.coap.transport == Transport::Tcp {
+            lines.section("tcp", &self.tcp);
+        }
         lines.section("traffic", &self.traffic);
         lines.section("groups", &self.groups);
         lines.numbers(&self.groups.gate);

@@ -210,6 +210,28 @@ impl<'a, 'i> Cursor<'a, 'i> {
         self.known.contains(&key)
     }
 
+    /// Notes that the keys of this table have no effect, because the key `selector` of another section is `choice` and not
+    /// `other`. What a file says is one error; a flag for `selector` leaves it behind.
+    pub fn refuse_all(&self, selector: &'static str, choice: &'static str, other: &'static str) {
+        if self.is_wrong(selector) {
+            return;
+        }
+        let mut is_told = self.source.is_flag(selector);
+        let mut keys: Vec<_> = self.table.into_iter().flatten().map(|(key, _)| key).collect();
+        keys.sort_by_key(|key| key.span().start);
+        for key in keys {
+            let name: &str = key.get_ref();
+            let path = self.dotted(name);
+            let is_flag = self.source.is_flag(&path);
+            if !self.knows(name) || (is_told && !is_flag) {
+                continue;
+            }
+            is_told |= !is_flag;
+            let origin = self.source.origin(&path, key.span());
+            self.note(origin, name, Fault::ForeignSection { selector, choice, other });
+        }
+    }
+
     /// Whether the value of the key with this whole path has an error.
     pub fn is_wrong(&self, path: &str) -> bool {
         self.faults.borrow().iter().any(|error| error.key == path)

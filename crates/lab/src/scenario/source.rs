@@ -12,6 +12,9 @@ use super::rows::Rows;
 /// The longest piece of a value that an error repeats, in characters.
 const LITERAL_MAX: usize = 60;
 
+/// The mark with which some programs begin a file in UTF-8; it is no part of the text.
+pub(super) const UTF8_MARK: char = '\u{feff}';
+
 /// A value that lies over the text.
 #[derive(Clone, Debug)]
 pub struct Laid {
@@ -38,7 +41,7 @@ impl Source {
     pub fn new(name: &str, text: &str, overrides: &[String]) -> Result<Self, ConfigErrors> {
         let mut source = Self {
             name: name.to_owned(),
-            text: text.to_owned(),
+            text: text.trim_start_matches(UTF8_MARK).to_owned(),
             flags: BTreeMap::new(),
             rows: Rows::default(),
         };

@@ -185,8 +185,12 @@ fn points(source: &Source, sweep: &Sweep) -> Result<Vec<(Settings, Scenario)>, C
             Err(found) => {
                 for error in found.0 {
                     // A key that does not exist is wrong once, whatever its values.
-                    let of_key =
-                        matches!(error.fault, Fault::UnknownKey { .. } | Fault::ForeignKey { .. });
+                    let of_key = matches!(
+                        error.fault,
+                        Fault::UnknownKey { .. }
+                            | Fault::ForeignKey { .. }
+                            | Fault::ForeignSection { .. }
+                    );
                     let same = |other: &ConfigError| {
                         (&other.key, &other.fault) == (&error.key, &error.fault)
                             && (of_key || other.origin == error.origin)
@@ -226,9 +230,12 @@ fn read_point(
         scenario => return scenario,
     };
     let of_another_choice = |error: &ConfigError| {
-        let (Origin::Flag(_), Fault::ForeignKey { choice, .. }) = (&error.origin, &error.fault)
-        else {
-            return false;
+        let choice = match (&error.origin, &error.fault) {
+            (Origin::Flag(_), Fault::ForeignKey { choice, .. }) => choice,
+            (Origin::Flag(_), Fault::ForeignSection { selector, .. }) => {
+                return settings.iter().any(|(key, _)| key == selector);
+            }
+            _ => return false,
         };
         let (Some((section, _)), Some((name, _))) =
             (error.key.rsplit_once('.'), choice.split_once(" = "))

@@ -7,7 +7,8 @@ use lowmesh_registry::Row;
 use lowmesh_stack::{StreamLimits, config, params};
 use lowmesh_units::Duration;
 
-use super::section::section;
+use super::Transport;
+use super::section::{Cursor, Section as _, section};
 use super::value::{Any, Within, choice};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -55,6 +56,19 @@ section! {
 }
 
 impl Tcp {
+    /// Reads the section, whose keys are refused where CoAP has another transport.
+    pub(super) fn read_for(transport: Transport, cursor: &mut Cursor<'_, '_>) -> Self {
+        cursor.within("tcp", |cursor| {
+            let tcp = Self::read(cursor);
+            match transport {
+                Transport::Tcp => tcp,
+                Transport::Udp => {
+                    cursor.refuse_all("coap.transport", "udp", "tcp");
+                    Self::default()
+                }
+            }
+        })
+    }
     /// The connections in the stack's own type.
     pub fn settings(&self) -> config::Tcp {
         let profile = match self.profile {

@@ -473,6 +473,39 @@ fn keys_of_one_mac_do_not_apply_to_another() {
 }
 
 #[test]
+fn keys_of_tcp_are_refused_under_udp_once_with_the_way_out() {
+    let of = |text: &str, flags: &[&str]| errors(&format!("name = \"x\"\n{text}"), flags);
+    let told = of("[tcp]\nwindow = \"bbr\"\nsack = true\n", &[]);
+    assert_eq!(
+        told,
+        "my.toml:3:1: tcp.window: has no effect with coap.transport = \"udp\"; write coap.transport = \"tcp\", or leave \
+         [tcp] out"
+    );
+    let told = of("", &["tcp.response_timeout=10s"]);
+    assert!(
+        told.starts_with("--set tcp.response_timeout=10s: tcp.response_timeout: has no effect"),
+        "{told}"
+    );
+    // A wrong transport is the only error, and a flag for another one leaves the keys of the file behind.
+    assert_eq!(of("[coap]\ntransport = \"sctp\"\n[tcp]\nsack = true\n", &[]).lines().count(), 1);
+    let both = "name = \"x\"\n[coap]\ntransport = \"tcp\"\n[tcp]\nsack = true\n";
+    assert_eq!(parse(both, &[]).tcp.sack, Some(true));
+    let udp = parse(both, &["coap.transport=udp"]);
+    assert_eq!(udp.tcp, Tcp::default());
+    assert!(!udp.to_toml().contains("[tcp]"));
+    // A sweep of the transport has a use for the flag at some of its points.
+    let flags = ["sweep.coap.transport=udp,tcp", "tcp.window=bbr"].map(ToOwned::to_owned);
+    let points = sweep::Swept::parse("my.toml", "name = \"x\"", &flags).expect("of use").points;
+    let windows = points.iter().map(|(_, scenario)| scenario.tcp.window.name);
+    assert_eq!(windows.collect::<Vec<_>>(), ["newreno", "bbr"]);
+}
+
+#[test]
+fn the_mark_of_a_file_in_utf_8_is_no_part_of_its_text() {
+    assert_eq!(parse("\u{feff}name = \"x\"\n", &[]).head.name, "x");
+}
+
+#[test]
 fn functions_that_need_children_refuse_a_mode_that_does_not_tell_them() {
     let flags = |function: &str, variant: &str| -> Vec<String> {
         let function = format!("schedule.function={function}");

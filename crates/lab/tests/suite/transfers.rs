@@ -14,6 +14,9 @@ fn run(scenario: &str, sets: &[&str]) -> (Outcome, Metrics) {
     (outcome, metrics)
 }
 
+/// CoAP over TCP between the ends of the study that the scenario is from.
+const TCP: [&str; 3] = ["coap.transport=tcp", "tcp.profile=pesola", "tcp.response_timeout=4h"];
+
 fn completion(metrics: &Metrics) -> f64 {
     metrics.transfers.completion_s.expect("every request is over")
 }
@@ -22,7 +25,7 @@ fn completion(metrics: &Metrics) -> f64 {
 fn stop_and_wait_leaves_most_of_the_link_unused_and_tcp_fills_it() {
     let (udp, by_udp) = run("nb-iot", &[]);
     let (tcp, by_tcp) =
-        run("nb-iot", &["coap.transport=tcp", "link[0].queue_octets=1410000", "duration=10min"]);
+        run("nb-iot", &[&TCP[..], &["link[0].queue_octets=1410000", "duration=10min"]].concat());
     for metrics in [&by_udp, &by_tcp] {
         assert_eq!((metrics.acknowledged, metrics.failed, metrics.open), (400, 0, 0));
     }
@@ -39,9 +42,10 @@ fn stop_and_wait_leaves_most_of_the_link_unused_and_tcp_fills_it() {
 
 #[test]
 fn a_lossy_link_costs_tcp_copies_and_no_request() {
-    let sets = ["coap.transport=tcp", "link[0].loss=0.02", "traffic.clients=4", "duration=30min"];
+    let sets = ["link[0].loss=0.02", "traffic.clients=4", "duration=30min"];
     for window in ["newreno", "bbr"] {
-        let (_, metrics) = run("nb-iot", &[&sets[..], &[&format!("tcp.window={window}")]].concat());
+        let window = format!("tcp.window={window}");
+        let (_, metrics) = run("nb-iot", &[&TCP[..], &sets[..], &[&window]].concat());
         assert_eq!((metrics.acknowledged, metrics.failed), (1600, 0), "{window}");
         assert!(metrics.transfers.tcp_retransmissions.is_some_and(|copies| copies > 8.0));
     }

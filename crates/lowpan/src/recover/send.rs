@@ -252,9 +252,14 @@ impl Sending {
         if ack.bitmap == Bitmap::NULL {
             return Some(Ending::Refused);
         }
+        let marks_last = self.profile.choices().marks_after_bitmap;
+        // RFC 8931 s5.2: E says that one of the fragments since the last acknowledgement met congestion. A window that
+        // reduces to a share of what is on its way (RFC 5681, RFC 8511) means what was on its way then.
+        if ack.congestion && !marks_last {
+            self.window.on_ecn(self.latest_in(ack.bitmap).unwrap_or(now), now);
+        }
         let news = self.settle(ack.bitmap, now);
-        if ack.congestion {
-            // RFC 8931 s5.2: E says that one of the fragments since the last acknowledgement met congestion.
+        if ack.congestion && marks_last {
             self.window.on_ecn(news.unwrap_or(now), now);
         }
         if self.pieces.iter().all(|piece| piece.fate == Fate::Received) {
@@ -269,6 +274,14 @@ impl Sending {
         self.gap_changed |= self.gap() != self.first_gap;
         self.keep_asking(now);
         self.exhausted()
+    }
+
+    /// When the latest fragment left of those that are new in the bitmap.
+    fn latest_in(&self, bitmap: Bitmap) -> Option<Instant> {
+        let new = self.pieces.iter().enumerate().filter(|(sequence, piece)| {
+            piece.copies > 0 && bitmap.contains(*sequence as u8) && piece.fate != Fate::Received
+        });
+        new.filter_map(|(_, piece)| piece.unsettled()).max()
     }
 
     /// Settles what the bitmap is about; returns when the latest fragment left of those that are new in it.

@@ -184,13 +184,3 @@ fn a_null_bitmap_ends_the_transmission() {
     burst(&mut sending, at(0));
     assert_eq!(sending.on_ack(&ack(&[]), at(50)), Some(Ending::Refused));
 }
-
-#[test]
-fn a_mark_reaches_the_window_after_the_acknowledgements() {
-    let mut sending = sending(500, &config("abe", 2));
-    assert_eq!(burst(&mut sending, at(0)).len(), 4);
-    let marked = RfragAck { congestion: true, ..ack(&[0, 1, 2, 3]) };
-    assert_eq!(sending.on_ack(&marked, at(80)), None);
-    // Slow start to 8, then four fifths of a flight of none, which is two at least.
-    assert_eq!(sending.window().snapshot().window, 2);
-}

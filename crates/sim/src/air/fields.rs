@@ -85,9 +85,15 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// The text without the mark with which some programs begin a file in UTF-8. It is no part of the first name.
+pub(crate) fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
 /// The lines that carry data: numbered from 1, without empty ones and `#` comments.
 pub(crate) fn data_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    text.lines()
+    without_mark(text)
+        .lines()
         .enumerate()
         .map(|(index, line)| (index + 1, line))
         .filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))

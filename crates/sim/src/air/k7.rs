@@ -13,8 +13,8 @@ use std::io::Read as _;
 use lowmesh_units::{Channel, Dbm, Duration, NodeId};
 use serde::Deserialize;
 
-use super::Fields;
 use super::error::{BuildError, TextError};
+use super::{Fields, without_mark};
 
 /// One row: how one node heard the frames of another on one channel.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -83,7 +83,8 @@ impl K7 {
     }
 
     fn parse_text(file: &str, text: &str) -> Result<Self, TextError> {
-        let mut lines = text.lines().enumerate().map(|(index, line)| (index + 1, line));
+        let mut lines =
+            without_mark(text).lines().enumerate().map(|(index, line)| (index + 1, line));
         let (_, first) = lines.next().unwrap_or((1, ""));
         let (header, channels, start) = parse_header(file, first)?;
         let (_, names) = lines.next().unwrap_or((2, ""));

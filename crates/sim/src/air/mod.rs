@@ -63,7 +63,7 @@ use core::fmt::Debug;
 use lowmesh_units::{Channel, Dbm, Instant, NodeId};
 
 pub use cca::{Cca, CcaMode};
-pub(crate) use fields::{Fields, data_lines};
+pub(crate) use fields::{Fields, data_lines, without_mark};
 pub use interference::{Interference, Interferer};
 pub use links::{Link, Links};
 pub use overlap::{Curve, Overlap};

@@ -14,6 +14,7 @@
 //! | `carrier` | what happens where nodes sense the channel instead of keeping slots? |
 //! | `groups` | who gets packets to a group, and why not? |
 //! | `memberships` | do nodes join what clients ask for? |
+//! | `unsent` | what is due at nodes that have not joined, and under way at the end? |
 //! | `indicators` | what do three small worlds come to? |
 
 mod backbone;
@@ -29,4 +30,5 @@ mod modes;
 mod outages;
 mod recovery;
 mod slots;
+mod unsent;
 mod worlds;

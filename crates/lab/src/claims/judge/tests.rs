@@ -13,10 +13,12 @@ const PAPER: &str = "name = \"x\"\ntitle = \"\"\nauthors = \"\"\nvenue = \"\"\ny
 pub(super) fn paper(claims: &[&str]) -> Paper {
     let mut text = String::new();
     for (number, tests) in claims.iter().enumerate() {
+        let probed = tests.contains("probe =") && !tests.contains("metric =");
+        let basis = if probed { "setting" } else { "finding" };
         // Writing to a String cannot fail.
         _ = write!(
             text,
-            "[[claim]]\nid = \"C{number}\"\ngrade = \"hard\"\nkind = \"ordering\"\nplace = \"\"\n\
+            "[[claim]]\nid = \"C{number}\"\ngrade = \"hard\"\nkind = \"ordering\"\nbasis = \"{basis}\"\nplace = \"\"\n\
              text = \"\"\nclaimed = \"\"\n{tests}\n"
         );
     }
@@ -177,7 +179,7 @@ fn orderings_are_compared_with_those_that_the_claim_was_made_for() {
     let base = PAPER.to_owned()
         + "[[sweep]]\nname = \"main\"\npurpose = \"\"\nfull = { set = [] }\n\
            [[sweep.part]]\nscenarios = [\"grid-25\"]\n";
-    let head = "grade = \"hard\"\nkind = \"ordering\"\nplace = \"\"\ntext = \"\"\nclaimed = \"\"\n";
+    let head = "grade = \"hard\"\nkind = \"ordering\"\nbasis = \"finding\"\nplace = \"\"\ntext = \"\"\nclaimed = \"\"\n";
     let claims =
         format!("[[claim]]\nid = \"C0\"\n{head}{first}\n[[claim]]\nid = \"C1\"\n{head}{same}\n");
     let paper = Paper::parse(&base, &claims).unwrap_or_else(|error| panic!("{error}"));

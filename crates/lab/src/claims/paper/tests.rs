@@ -1,6 +1,7 @@
 //! The built-in publications are valid, and errors in a file are reported with their place.
 
 use super::*;
+use crate::claims::Basis;
 use crate::scenario::Scenario;
 
 #[test]
@@ -93,7 +94,7 @@ fn commands_lead_to_runs(name: &str) {
 #[test]
 fn every_claim_of_a_publication_is_there() {
     for (name, prefix, claims) in [
-        ("righetti2023", "S000", 28),
+        ("righetti2023", "S000", 29),
         ("lenders2021", "S004", 40),
         ("ishaq2016", "S002", 43),
         ("pesola2020", "S003", 24),
@@ -108,7 +109,7 @@ fn every_claim_of_a_publication_is_there() {
 #[test]
 fn a_claim_that_names_something_unknown_is_rejected() {
     let paper = "name = \"x\"\ntitle = \"\"\nauthors = \"\"\nvenue = \"\"\nyear = 2000\ndoi = \"\"";
-    let head = "[[claim]]\nid = \"C\"\ngrade = \"hard\"\nkind = \"trend\"\nplace = \"\"\n\
+    let head = "[[claim]]\nid = \"C\"\ngrade = \"hard\"\nkind = \"trend\"\nbasis = \"finding\"\nplace = \"\"\n\
                 text = \"\"\nclaimed = \"\"\n[[claim.test]]\nop = \"gt\"\n";
     let error = |tail: &str| {
         let claims = format!("{head}{tail}");
@@ -126,4 +127,61 @@ fn a_claim_that_names_something_unknown_is_rejected() {
         error.to_string(),
         "C: orderings compare claims that are not about orderings themselves"
     );
+}
+
+#[test]
+fn a_claim_declares_what_its_verdict_says() {
+    let paper = "name = \"x\"\ntitle = \"\"\nauthors = \"\"\nvenue = \"\"\nyear = 2000\ndoi = \"\"";
+    let parse = |basis: &str, test: &str| {
+        let claims = format!(
+            "[[claim]]\nid = \"C\"\ngrade = \"hard\"\nkind = \"trend\"\n{basis}\nplace = \"\"\n\
+             text = \"\"\nclaimed = \"\"\n[[claim.test]]\nop = \"gt\"\n{test}"
+        );
+        Paper::parse(paper, &claims).map_err(|error| error.to_string())
+    };
+    let (probed, run) = ("probe = \"timer cocoa\"\nexpect = { k = 1 }", "metric = \"tdr\"");
+    for (basis, test, why) in [
+        ("basis = \"finding\"", probed, "C: a claim that only probes check is a setting"),
+        ("basis = \"calibration\"", run, "C: a calibrated claim says `because` of which number"),
+        (
+            "basis = \"setting\"",
+            run,
+            "C: a setting that simulations check says `because` of which constant or definition",
+        ),
+        ("basis = \"finding\"\nbecause = \"so\"", run, "C: a finding has no `because`"),
+    ] {
+        assert_eq!(parse(basis, test).expect_err(why), why);
+    }
+    assert!(parse("", run).expect_err("none is declared").contains("missing field `basis`"));
+    for (basis, test) in [
+        ("basis = \"finding\"", run),
+        ("basis = \"setting\"", probed),
+        ("basis = \"setting\"\nbecause = \"so\"", run),
+        ("basis = \"calibration\"\nbecause = \"so\"", run),
+    ] {
+        assert!(parse(basis, test).is_ok(), "{basis}");
+    }
+}
+
+#[test]
+fn claims_that_a_number_was_fitted_to_are_calibrated() {
+    let calibrated = |name: &str| {
+        let paper = Paper::find(name).expect("built in");
+        let claims = paper.claims.into_iter().filter(|claim| claim.basis == Basis::Calibration);
+        claims.map(|claim| claim.id[5..].to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(calibrated("righetti2023"), "");
+    assert_eq!(calibrated("lenders2021"), "");
+    assert_eq!(calibrated("ishaq2016"), "05 06 07 08 12 17 20 23 30 31 32 34");
+    assert_eq!(calibrated("pesola2020"), "07 13 22");
+}
+
+#[test]
+fn a_digest_changes_with_the_tests_alone() {
+    let (_, paper, claims) = PAPERS.iter().find(|(name, ..)| *name == "pesola2020").expect("there");
+    let digest =
+        |claims: &str| Paper::parse(paper, claims).expect("valid").claims[0].digest.clone();
+    let before = digest(claims);
+    assert_eq!(digest(&claims.replacen("below 1.35 times", "under 1.35 times", 1)), before);
+    assert_ne!(digest(&claims.replacen("value = 42.62", "value = 42.63", 1)), before);
 }

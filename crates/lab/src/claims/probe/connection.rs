@@ -15,9 +15,12 @@ const PORTS: (u16, u16) = (49_152, 5_683);
 /// Octets that the server writes: more than any window at its start.
 const WRITTEN: usize = 16_384;
 
+/// The transport and the ends of Pesola 2020, whose runs over TCP begin like this.
+const SETTINGS: [&str; 2] = ["coap.transport=tcp", "tcp.profile=pesola"];
+
 /// What the connections of the scenario `name` do where implementations differ.
 pub fn probe(name: &str) -> Result<Values, String> {
-    let tcp = ["coap.transport=tcp".to_owned()];
+    let tcp = SETTINGS.map(ToOwned::to_owned);
     let scenario = Scenario::load(name, &tcp).map_err(|error| error.to_string())?;
     let Transport::Tcp(tcp) = settings::parts(&scenario).stack.transport else {
         return Err(format!("{name} has no TCP"));

@@ -83,3 +83,18 @@ fn what_a_shrunken_window_gives_back_has_all_its_retries() {
         assert_eq!(sending.on_ack(&ack(&[0, 1, 3, last]), at(240)), ending, "{profile:?}");
     }
 }
+
+#[test]
+fn a_mark_reduces_what_was_on_its_way_before_the_bitmap() {
+    // Four on their way: .5 of them and .8 of them differ. After the bitmap nothing is, and both end at the least of 2.
+    for (profile, windows) in [(StackProfile::Native, [2, 3]), (StackProfile::RiotGnrc, [2, 2])] {
+        let after = ["reno", "abe"].map(|window| {
+            let mut sending = sending_as(profile, 700, window, 4);
+            assert_eq!(burst(&mut sending, at(0)).len(), 4);
+            let marked = RfragAck { congestion: true, ..ack(&[0, 1, 2, 3]) };
+            assert_eq!(sending.on_ack(&marked, at(80)), None);
+            sending.window().window()
+        });
+        assert_eq!(after, windows, "{profile:?}");
+    }
+}
