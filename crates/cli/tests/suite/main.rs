@@ -19,6 +19,7 @@ mod links;
 mod log;
 mod manual;
 mod node;
+mod printed;
 mod refusals;
 mod reports;
 mod runs;
