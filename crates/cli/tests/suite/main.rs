@@ -2,6 +2,7 @@
 //!
 //! `folder` and `served` start it: `folder` gives a test a folder and a small scenario, `served` a server.
 
+mod artefact;
 mod builds;
 mod coap;
 mod exit_codes;
