@@ -228,7 +228,9 @@ impl From<FolderError> for Failure {
                 Self::Usage { message, hint: Some(hint.to_owned()) }
             }
             FolderError::Name(_) => Self::Usage { message, hint: None },
-            FolderError::Io { .. } | FolderError::Rename { .. } => Self::own(message),
+            FolderError::Source { .. } | FolderError::Io { .. } | FolderError::Rename { .. } => {
+                Self::own(message)
+            }
         }
     }
 }

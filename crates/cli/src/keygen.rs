@@ -8,6 +8,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use lowmesh_lab::command::quoted;
 use rcgen::{CertificateParams, DistinguishedName, DnType, IsCa, KeyPair};
 
 use crate::console::say;
@@ -112,16 +113,16 @@ fn oscore(args: &Oscore, out: &mut impl Write) -> Result<(), Failure> {
         (&server, context(&args.server, &args.client)),
     ];
     write(&contents, out)?;
-    say!("server: lowmesh serve DIR -E {}", server.display());
-    say!("client: lowmesh get -E {} coap://HOST/", client.display());
+    say!("server: lowmesh serve DIR -E {}", word(&server));
+    say!("client: lowmesh get -E {} coap://HOST/", word(&client));
     Ok(())
 }
 
 fn psk(args: &Psk, out: &mut impl Write) -> Result<(), Failure> {
     write(&[(&args.file, hex(&random::<KEY_OCTETS>()?) + "\n")], out)?;
-    let file = args.file.display();
-    say!("server: lowmesh serve DIR --psk @{file} --identity NAME");
-    say!("client: lowmesh get --psk @{file} --identity NAME coaps://HOST/");
+    let file = quoted(&format!("@{}", args.file.display()));
+    say!("server: lowmesh serve DIR --psk {file} --identity NAME");
+    say!("client: lowmesh get --psk {file} --identity NAME coaps://HOST/");
     Ok(())
 }
 
@@ -133,10 +134,15 @@ fn tls(args: &Tls, out: &mut impl Write) -> Result<(), Failure> {
     let cert_file = with_ending(&args.name, "-cert.pem");
     let key_file = with_ending(&args.name, "-key.pem");
     write(&[(&cert_file, cert), (&key_file, key)], out)?;
-    let (cert, key) = (cert_file.display(), key_file.display());
+    let (cert, key) = (word(&cert_file), word(&key_file));
     say!("server: lowmesh serve DIR --cert {cert} --key {key}");
     say!("client: lowmesh get --cafile {cert} coaps+tcp://{}/", args.host[0]);
     Ok(())
+}
+
+/// A file as one word of a command line.
+fn word(file: &Path) -> String {
+    quoted(&file.to_string_lossy())
 }
 
 /// A certificate and its key, as PEM.

@@ -233,6 +233,37 @@ mod tests {
         }
     }
 
+    /// The commands that stand in backquotes in the texts of the program and of the lab.
+    fn hints(folder: &std::path::Path, found: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).expect("the sources") {
+            let path = entry.expect("readable").path();
+            if path.is_dir() {
+                hints(&path, found);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).expect("text");
+            let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+            for part in code.flat_map(|line| line.split('`').skip(1).step_by(2)) {
+                found.extend(part.starts_with("lowmesh ").then(|| part.to_owned()));
+            }
+        }
+    }
+
+    #[test]
+    fn every_command_that_a_hint_names_is_one_of_ours() {
+        let mut found = Vec::new();
+        for source in ["src", "../lab/src", "../net/src"] {
+            hints(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(source), &mut found);
+        }
+        assert!(found.len() > 20, "{found:?}");
+        for hint in found {
+            // The help of a verb comes after all flags are known, and before values are asked for.
+            let line = words(&hint).into_iter().chain(["--help".to_owned()]);
+            let error = Cli::command().try_get_matches_from(line).expect_err("help");
+            assert_eq!(error.kind(), clap::error::ErrorKind::DisplayHelp, "`{hint}`: {error}");
+        }
+    }
+
     #[test]
     fn an_exit_status_is_listed_once_and_in_order() {
         for page in PAGES {

@@ -54,7 +54,7 @@ pub struct Args {
     /// Print JSON instead of the table.
     #[arg(long)]
     json: bool,
-    /// Write runs.csv, summary.json and scenario.toml into a new folder.
+    /// Write runs.csv, summary.json, scenario.toml and the files that it names into a new folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Write a report as one HTML page, and its figures as SVG files next to it.
@@ -129,7 +129,7 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     }
     args.report.as_deref().map(report::check).transpose()?;
     store.as_ref().map(store::check_writable).transpose()?;
-    let folder = args.out.as_deref().map(Folder::reserve).transpose()?;
+    let folder = args.out.as_deref().map(|out| Folder::reserve(out, &plan)).transpose()?;
     let sinks = Sinks { pcap: sink(args.pcap.as_deref())?, trace: sink(args.trace.as_deref())? };
     if watched {
         batch.force_first();
@@ -149,11 +149,7 @@ pub fn execute(args: &Args, simulate: &Simulate<'_>, out: &mut dyn Write) -> Res
     }
     let finished = ended.results.points.iter().any(|point| !point.runs.is_empty());
     if let (Some(folder), true) = (folder, finished) {
-        folder.commit_files(&[
-            ("scenario.toml", plan.to_toml()),
-            ("runs.csv", ended.results.to_csv()),
-            ("summary.json", ended.results.to_json()),
-        ])?;
+        folder.commit_sweep(&ended.results)?;
         tell_results(args);
     }
     if args.json {
@@ -269,7 +265,7 @@ fn plain(
     let campaign = Campaign { runs: point.runs, failures: point.failures };
     let report = Report::new(scenario, campaign);
     if let (Some(folder), false) = (folder, report.runs.is_empty()) {
-        folder.commit(scenario, &report)?;
+        folder.commit(&report)?;
         tell_results(args);
     }
     if !args.quiet {

@@ -121,8 +121,9 @@ impl Read {
     /// The error about a key that was not swept.
     fn not_swept(&self, key: &str) -> Failure {
         let (known, swept) = (every_key(), self.swept());
-        let message = if known.iter().any(|known| known == key) {
-            let everywhere = self.points.first().and_then(|side| side.keys.as_ref()?.get(key));
+        let everywhere = self.points.first().and_then(|side| side.keys.as_ref()?.get(key));
+        // A key of a list of sections has an index, and the list of all keys has none.
+        let message = if everywhere.is_some() || known.iter().any(|known| known == key) {
             let everywhere = everywhere
                 .map_or_else(String::new, |value| format!(": it is {value} at every point"));
             format!("{key} was not swept in {}{everywhere}", self.name)

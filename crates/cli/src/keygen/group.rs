@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use lowmesh_oscore::group::{SignatureAlgorithm, credential_of};
 use lowmesh_oscore::params::{GROUP_MEMBERS_MAX, PRIVATE_KEY_LEN};
 
-use super::{KEY_OCTETS, SALT_OCTETS, id, random, with_ending, write};
+use super::{KEY_OCTETS, SALT_OCTETS, id, random, with_ending, word, write};
 use crate::console::say;
 use crate::diagnostic::hex;
 use crate::failure::Failure;
@@ -62,7 +62,7 @@ pub(super) fn execute(args: &Args, out: &mut impl Write) -> Result<(), Failure> 
     let texts = members.iter().map(|own| common.clone() + &own.file(&members));
     let contents: Vec<_> = files.iter().zip(texts).collect();
     write(&contents, out)?;
-    let (client, server) = (files[0].display(), files[1].display());
+    let (client, server) = (word(&files[0]), word(&files[1]));
     say!("server: lowmesh serve DIR --group-oscore {server}");
     say!("client: lowmesh get --group-oscore {client} coap://GROUP/");
     Ok(())

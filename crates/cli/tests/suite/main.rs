@@ -2,6 +2,7 @@
 //!
 //! `folder` and `served` start it: `folder` gives a test a folder and a small scenario, `served` a server.
 
+mod artefact;
 mod builds;
 mod coap;
 mod exit_codes;
@@ -19,6 +20,7 @@ mod links;
 mod log;
 mod manual;
 mod node;
+mod printed;
 mod refusals;
 mod reports;
 mod runs;

@@ -197,7 +197,8 @@ fn compared(
         n: value.map_or(0, Value::n),
         power,
         why,
-        command: words::command(test, one, from),
+        // Without a value there is nothing that the command would show.
+        command: value.and_then(|_| words::command(test, one, from)),
     }
 }
 
@@ -260,12 +261,15 @@ fn averaged<'r>(comparisons: &[Comparison<'r>]) -> Comparison<'r> {
     };
     Comparison {
         point: comparisons[0].point,
+        other: comparisons[0].other,
         left: mean_of(|one| &one.left),
         right: mean_of(|one| &one.right),
         effect: mean_of(|one| &one.effect),
     }
 }
 
+#[cfg(test)]
+mod printed;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]

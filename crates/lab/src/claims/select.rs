@@ -17,6 +17,8 @@ use crate::statistics;
 pub(super) struct Comparison<'r> {
     /// The point on the left, or the only one.
     pub point: &'r PointResult,
+    /// The point on the right, if there is one.
+    pub other: Option<&'r PointResult>,
     /// The left side.
     pub left: Side,
     /// The right side; empty without one.
@@ -120,13 +122,14 @@ pub(super) fn comparisons<'r>(test: &Test, points: &'r [PointResult]) -> Vec<Com
         }
         let left = side(test, of_left, points, point);
         let Some(changes) = &test.right else {
-            found.push(Comparison { point, effect: left.clone(), left, right: Side::default() });
+            let (effect, right) = (left.clone(), Side::default());
+            found.push(Comparison { point, other: None, left, right, effect });
             continue;
         };
         let other = with(points, point, changes);
         let right = other.map(|other| side(test, of_right, points, other)).unwrap_or_default();
         let effect = left.minus(&right, test.relative && test.over.is_empty());
-        found.push(Comparison { point, left, right, effect });
+        found.push(Comparison { point, other, left, right, effect });
     }
     found
 }

@@ -39,6 +39,13 @@ fn the_product_has_every_pair_and_the_last_key_moves_fastest() {
 }
 
 #[test]
+fn a_flag_for_each_zipped_key_leaves_one_point() {
+    let text = "name = \"x\"\n[sweep]\nzip = true\n\"mac.retries\" = [5, 8]";
+    let plan = Plan::parse("x", text, &["mac.retries=3".to_owned()]).expect("a scenario");
+    assert_eq!((plan.points.len(), plan.is_sweep()), (1, false));
+}
+
+#[test]
 fn zipped_lists_go_side_by_side() {
     let text = "name = \"x\"\n[sweep]\nzip = true\n\"topology.rows\" = [5, 8]\n\"topology.cols\" = \"5..8 step 3\"";
     assert_eq!(settings(&plan(text, &[])), ["5 5", "8 8"]);

@@ -1,6 +1,7 @@
 //! The results of a campaign: a summary, JSON, CSV and the folder of results.
 
 mod crowding;
+mod files;
 mod folder;
 mod never_joined;
 mod sweep;

@@ -61,6 +61,7 @@ pub use topology::{
 };
 pub use traffic::{Application, Arrivals, Coap, Collector, Traffic, Transport};
 pub(crate) use value::literal;
+pub(crate) use value::quoted as literal_of_text;
 pub use value::{Group, Hopping, Named};
 
 use section::{Cursor, Lines, Section, section};

@@ -294,7 +294,8 @@ pub fn describe(settings: &[(String, String)]) -> String {
 impl Sweep {
     /// The key and value of every axis, for each point.
     pub fn combinations(&self) -> Vec<Vec<(&str, &SweptValue)>> {
-        if self.zip {
+        // Where flags choose one value of every swept key, one point is left.
+        if self.zip && !self.axes.is_empty() {
             let length = self.axes.first().map_or(0, |axis| axis.values.len());
             // The lists are of one length, or the sweep was refused.
             let at = |i| self.axes.iter().filter_map(move |axis| axis.value(i)).collect();

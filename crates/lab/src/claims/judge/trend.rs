@@ -12,7 +12,7 @@ use crate::claims::select::{self, BySeed, Comparison, by_seed};
 use crate::claims::value::Value;
 use crate::command::Provenance;
 use crate::digits::with_interval;
-use crate::results::PointResult;
+use crate::results::{Point, PointResult};
 use crate::statistics::Estimate;
 
 /// The metric along the axis, with all other settings fixed.
@@ -81,7 +81,7 @@ pub(super) fn trend(
     let shown = curves.iter().min_by(|a, b| lowest(a).total_cmp(&lowest(b)));
     let Curve { point, rho, .. } = shown.expect("a comparison makes a curve");
     let places = select::curve(points, point, axis);
-    let places: Vec<&str> = places.iter().filter_map(|(_, place)| place.setting(axis)).collect();
+    let places: Vec<&Point> = places.iter().map(|(_, place)| &place.point).collect();
     let place: Vec<&str> = select::without(point, Some(axis))
         .iter()
         .filter_map(|(key, _)| point.setting(key))
@@ -99,7 +99,7 @@ pub(super) fn trend(
             counted(needed, all, held, failed),
             place.join(", ")
         ),
-        command: from.swept(&point.point, axis, &places),
+        command: from.swept(&places, axis),
     }
 }
 

@@ -71,7 +71,7 @@ pub(super) fn command(test: &Test, one: &Comparison<'_>, from: &Provenance) -> O
     let (Some(left), Some(right)) = (&test.left, &test.right) else {
         return Some(from.point(&one.point.point));
     };
-    let (key, base) = right.first_key_value().filter(|_| right.len() == 1)?;
-    let other = left.get(key).filter(|_| left.len() == 1)?;
-    from.sides(&one.point.point, key, [base, other], &test.metric)
+    let (key, _) = right.first_key_value().filter(|_| right.len() == 1)?;
+    left.get(key).filter(|_| left.len() == 1)?;
+    from.sides([&one.other?.point, &one.point.point], key, &test.metric)
 }
