@@ -291,9 +291,9 @@ fn choose(
         }
         if locked.contains(&place.slot) {
             some_locked = true;
-        } else if !is_usable(schedule, slotframe, &[], place.slot) {
-            continue;
-        } else if chosen.iter().all(|c| c.slot != place.slot) {
+        } else if is_usable(schedule, slotframe, &[], place.slot)
+            && chosen.iter().all(|c| c.slot != place.slot)
+        {
             chosen.push(*place);
         }
     }

@@ -80,11 +80,11 @@ impl Counts {
 impl Summary {
     /// Counts `answers`.
     pub fn of(answers: &[Answer]) -> Self {
-        Self::count(answers.iter().map(|one| (one.basis, one.verdict)))
+        Self::count(&answers.iter().map(|one| (one.basis, one.verdict)))
     }
 
     /// Counts verdicts on claims of some kind.
-    pub(super) fn count(all: impl Iterator<Item = (Basis, Verdict)> + Clone) -> Self {
+    pub(super) fn count(all: &(impl Iterator<Item = (Basis, Verdict)> + Clone)) -> Self {
         let on = |basis| Counts::of(all.clone().filter(|one| one.0 == basis).map(|one| one.1));
         Self {
             findings: on(Basis::Finding),

@@ -132,7 +132,7 @@ impl Record {
         let judged = |claim: &Claim| self.entry(claim).map(|entry| (claim.basis, entry.verdict));
         let is_open = |claim: &&Claim| judged(claim).is_none();
         Tally {
-            summary: Summary::count(paper.claims.iter().filter_map(judged)),
+            summary: Summary::count(&paper.claims.iter().filter_map(judged)),
             unjudged: paper.claims.iter().filter(is_open).map(|claim| claim.id.clone()).collect(),
         }
     }

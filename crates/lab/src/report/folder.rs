@@ -79,18 +79,18 @@ impl Folder {
 
     /// Writes the results of a scenario and renames the folder to its final name.
     pub fn commit(self, report: &Report) -> Result<(), FolderError> {
-        self.commit_texts(report.to_csv(), report.to_json())
+        self.commit_texts(&report.to_csv(), &report.to_json())
     }
 
     /// Writes the results of a sweep and renames the folder to its final name.
     pub fn commit_sweep(self, results: &Results) -> Result<(), FolderError> {
         let results = self.files.renamed(results);
-        self.commit_texts(results.to_csv(), results.to_json())
+        self.commit_texts(&results.to_csv(), &results.to_json())
     }
 
-    fn commit_texts(self, runs: String, summary: String) -> Result<(), FolderError> {
+    fn commit_texts(self, runs: &str, summary: &str) -> Result<(), FolderError> {
         let scenario = self.plan.to_toml();
-        let texts = [("scenario.toml", &scenario), ("runs.csv", &runs), ("summary.json", &summary)];
+        let texts = [("scenario.toml", scenario.as_str()), ("runs.csv", runs), ("summary.json", summary)];
         let texts = texts.map(|(name, text)| (name, text.as_bytes()));
         fs::create_dir(&self.partial)
             .map_err(|source| FolderError::Io { path: self.partial.clone(), source })?;
