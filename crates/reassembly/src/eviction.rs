@@ -95,6 +95,30 @@ type Load = (bool, usize);
 /// The next victim of a source: how much the source holds, how long the datagram waits, and its place.
 type Candidate<S> = (Load, Duration, Reverse<usize>, S);
 
+/// What each source holds that may have to give way to `newcomer`, and whether the newcomer's source is proven.
+fn shares<S: Copy + Ord>(held: &[Held<S>], newcomer: &Held<S>) -> (BTreeMap<S, Share>, bool) {
+    let mut shares: BTreeMap<S, Share> = BTreeMap::new();
+    for (at, one) in held.iter().enumerate() {
+        let share = shares.entry(one.source).or_default();
+        share.sum = share.sum.with(one.octets);
+        share.is_proven |= one.is_proven;
+        share.places.push(at);
+    }
+    if let Some(share) = shares.get_mut(&newcomer.source) {
+        share.is_proven |= newcomer.is_proven;
+    }
+    let own = shares.get(&newcomer.source);
+    let is_proven = newcomer.is_proven || own.is_some_and(|share| share.is_proven);
+    if !is_proven {
+        shares.retain(|_, share| !share.is_proven);
+    }
+    let wait = |at: usize| newcomer.news.since(held[at].news);
+    for share in shares.values_mut() {
+        share.places.sort_unstable_by_key(|at| (wait(*at), Reverse(*at)));
+    }
+    (shares, is_proven)
+}
+
 /// The places in `held` that have to be given up before `newcomer` has one; `None` if it is refused.
 pub(crate) fn victims<S: Copy + Ord>(
     held: impl Iterator<Item = Held<S>> + Clone,
@@ -113,24 +137,7 @@ pub(crate) fn victims<S: Copy + Ord>(
     }
     let held: Vec<Held<S>> = held.collect();
     let wait = |at: usize| newcomer.news.since(held[at].news);
-    let mut shares: BTreeMap<S, Share> = BTreeMap::new();
-    for (at, one) in held.iter().enumerate() {
-        let share = shares.entry(one.source).or_default();
-        share.sum = share.sum.with(one.octets);
-        share.is_proven |= one.is_proven;
-        share.places.push(at);
-    }
-    if let Some(share) = shares.get_mut(&newcomer.source) {
-        share.is_proven |= newcomer.is_proven;
-    }
-    let newcomer_is_proven =
-        newcomer.is_proven || shares.get(&newcomer.source).is_some_and(|share| share.is_proven);
-    if !newcomer_is_proven {
-        shares.retain(|_, share| !share.is_proven);
-    }
-    for share in shares.values_mut() {
-        share.places.sort_unstable_by_key(|at| (wait(*at), Reverse(*at)));
-    }
+    let (mut shares, newcomer_is_proven) = shares(&held, newcomer);
     let candidate = |source: S, share: &Share| -> Option<Candidate<S>> {
         let at = *share.places.last()?;
         Some(((!share.is_proven, bounds.load(share.sum)), wait(at), Reverse(at), source))

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::folder::FolderError;
+use super::error::FolderError;
 use crate::plan::Plan;
 use crate::results::{Point, Results};
 use crate::scenario::literal_of_text;

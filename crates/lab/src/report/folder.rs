@@ -9,6 +9,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::Report;
+use super::error::FolderError;
 use super::files::Files;
 use crate::plan::Plan;
 use crate::results::Results;
@@ -21,43 +22,6 @@ pub struct Folder {
     /// The plan with the names of the copies.
     plan: Plan,
     files: Files,
-}
-
-/// Why a folder of results cannot be created.
-#[derive(Debug, thiserror::Error)]
-pub enum FolderError {
-    /// There is something under the wanted name already.
-    #[error("{} exists already; results go into a new folder", .0.display())]
-    Exists(PathBuf),
-    /// The wanted name is no name of a folder, as `/`.
-    #[error("{} cannot be the name of a new folder", .0.display())]
-    Name(PathBuf),
-    /// A file that the scenario names cannot be copied.
-    #[error("cannot copy {}: {source}", path.display())]
-    Source {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The system refused.
-    #[error("cannot write {}: {source}", path.display())]
-    Io {
-        /// The folder or file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The results are written but could not take their name.
-    #[error("cannot rename the results to {}: {source}; they are in {}", target.display(), kept.display())]
-    Rename {
-        /// The wanted name.
-        target: PathBuf,
-        /// Where the results are.
-        kept: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
 }
 
 impl Folder {
@@ -90,7 +54,8 @@ impl Folder {
 
     fn commit_texts(self, runs: &str, summary: &str) -> Result<(), FolderError> {
         let scenario = self.plan.to_toml();
-        let texts = [("scenario.toml", scenario.as_str()), ("runs.csv", runs), ("summary.json", summary)];
+        let texts =
+            [("scenario.toml", scenario.as_str()), ("runs.csv", runs), ("summary.json", summary)];
         let texts = texts.map(|(name, text)| (name, text.as_bytes()));
         fs::create_dir(&self.partial)
             .map_err(|source| FolderError::Io { path: self.partial.clone(), source })?;

@@ -1,6 +1,7 @@
 //! The results of a campaign: a summary, JSON, CSV and the folder of results.
 
 mod crowding;
+mod error;
 mod files;
 mod folder;
 mod never_joined;
@@ -12,7 +13,8 @@ use lowmesh_machine::DropReason;
 use serde::ser::{SerializeMap, SerializeStruct};
 use serde::{Serialize, Serializer};
 
-pub use folder::{Folder, FolderError};
+pub use error::FolderError;
+pub use folder::Folder;
 pub use never_joined::never_joined;
 
 pub use crate::build::VERSION;
