@@ -66,6 +66,8 @@ struct Entry {
     /// The number of the last registration that had one (RFC 8505 s5.2).
     number: Option<Sequence>,
     until: Instant,
+    /// The routing protocol announces it (RFC 9010).
+    is_routed: bool,
 }
 
 /// The registered addresses, the one that was renewed longest ago first.
@@ -125,7 +127,8 @@ impl NeighbourCache {
         self.0.retain(|entry| entry.address != address);
         let number = number.or(old.and_then(|old| old.number));
         let until = now + Duration::from_secs(60 * u64::from(asked.lifetime_minutes));
-        self.0.push(Entry { address, owner: asked.node, link, number, until });
+        let is_routed = old.is_some_and(|old| old.is_routed);
+        self.0.push(Entry { address, owner: asked.node, link, number, until, is_routed });
         Status::Success
     }
 
@@ -154,6 +157,27 @@ impl NeighbourCache {
         true
     }
 
+    /// Removes `address`, and returns what would repeat its registration with a lifetime of zero, and its neighbour.
+    pub(crate) fn remove(&mut self, address: &Address) -> Option<(Registration, Eui64)> {
+        let at = self.0.iter().position(|entry| entry.address == *address)?;
+        let Entry { owner, link, number, .. } = self.0.remove(at);
+        let flags = if number.is_some() { Registration::COUNTS } else { 0 };
+        let transaction_id = number.map_or(0, |number| number.0);
+        let (status, opaque, lifetime_minutes) = (0, 0, 0);
+        let node = owner;
+        let over = Registration { status, opaque, flags, transaction_id, lifetime_minutes, node };
+        Some((over, link))
+    }
+    /// Whether the routing protocol announces `address` from now on.
+    pub(crate) fn set_routed(&mut self, address: &Address, is_routed: bool) {
+        if let Some(entry) = self.0.iter_mut().find(|entry| entry.address == *address) {
+            entry.is_routed = is_routed;
+        }
+    }
+    /// When the first of the addresses that the routing protocol announces is over.
+    pub(crate) fn next_expiry(&self) -> Option<Instant> {
+        self.0.iter().filter(|entry| entry.is_routed).map(|entry| entry.until).min()
+    }
     /// The neighbour that has registered `address`.
     pub fn find(&self, now: Instant, address: &Address) -> Option<Eui64> {
         let entry = self.0.iter().find(|entry| entry.address == *address && entry.until > now)?;

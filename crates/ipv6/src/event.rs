@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use lowmesh_machine::{Dropped, Handle};
-use lowmesh_units::Eui64;
+use lowmesh_units::{Eui64, Sequence};
 use lowmesh_wire::icmpv6::{Echo, Icmpv6, Unreachable};
 use lowmesh_wire::ipv6::{Address, Header};
 use lowmesh_wire::rpl;
@@ -111,6 +111,13 @@ pub enum Event<'a> {
         /// The message.
         message: Icmpv6,
     },
+    /// The routing protocol gives up a leaf of this router: its registration ends, and the leaf is told this status.
+    Refuse {
+        /// The address of the leaf.
+        address: Address,
+        /// Why (RFC 8505 s4.1); 0 for a route that cannot be.
+        status: u8,
+    },
     /// The time of [`next_deadline`](lowmesh_machine::Machine::next_deadline) has come.
     Deadline,
 }
@@ -171,6 +178,31 @@ pub enum Output {
         multicast: bool,
         /// The message.
         message: rpl::Message,
+    },
+    /// An address of a leaf of this router, which runs no RPL, was registered, or registered again (RFC 9010 s9.2.2).
+    LeafFound {
+        /// The address.
+        address: Address,
+        /// The neighbour that it is at.
+        node: Eui64,
+        /// The number of the registration (TID).
+        number: Sequence,
+        /// Minutes for which it is registered.
+        lifetime_minutes: u16,
+    },
+    /// The registration of a leaf is over.
+    LeafLost {
+        /// Its address.
+        address: Address,
+        /// The neighbour that it was at.
+        node: Eui64,
+    },
+    /// At a host: a neighbour advertises itself as a router, or answers a registration.
+    Discovery {
+        /// The neighbour.
+        from: Eui64,
+        /// The advertisement.
+        message: Icmpv6,
     },
     /// The answer to a ping.
     Pong {

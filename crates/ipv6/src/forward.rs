@@ -2,7 +2,10 @@
 //!
 //! Whether an ICMPv6 error tells of a drop is left to `error`.
 
+use alloc::collections::BTreeMap;
+
 use lowmesh_machine::DropReason;
+use lowmesh_units::Eui64;
 use lowmesh_wire::ipv6::{Address, HOP_LIMIT_OFFSET, Header};
 
 use crate::source_route::{self, Step};
@@ -29,12 +32,24 @@ pub struct Forwarder {
     pub addresses: Addresses,
     /// Where the others are.
     pub routes: RouteTable,
+    /// The leaves of this router, which run no RPL (RFC 9010), with the neighbours that their addresses are at. The neighbour
+    /// cache bounds them.
+    pub(crate) leaves: BTreeMap<Address, Eui64>,
 }
 
 impl Forwarder {
     /// A node with these addresses and routes.
     pub const fn new(addresses: Addresses, routes: RouteTable) -> Self {
-        Self { addresses, routes }
+        Self { addresses, routes, leaves: BTreeMap::new() }
+    }
+
+    /// The neighbour of a leaf of this router.
+    pub fn leaf(&self, address: &Address) -> Option<Eui64> {
+        self.leaves.get(address).copied()
+    }
+    /// True for a neighbour that is a leaf of this router.
+    pub fn is_leaf(&self, neighbour: Eui64) -> bool {
+        self.leaves.values().any(|leaf| *leaf == neighbour)
     }
 
     /// Decides about a packet that came from a neighbour, or about its beginning with these headers, and edits it for the

@@ -8,7 +8,7 @@ use lowmesh_units::{Eui64, Instant, Rng, ShortAddr};
 use lowmesh_wire::icmpv6::Icmpv6;
 use lowmesh_wire::ipv6::{Address, Header};
 use lowmesh_wire::lowpan::Contexts;
-use lowmesh_wire::neighbour::{Registration, Solicitation};
+use lowmesh_wire::neighbour::{Advertisement, Registration, Solicitation};
 use lowmesh_wire::router::RouterSolicitation;
 
 use crate::advertisement::Advertisements;
@@ -17,9 +17,11 @@ use crate::event::{Output, Problem};
 use crate::forward::Forwarder;
 use crate::neighbour::{self, Answer};
 use crate::params::{
-    ADVERTISEMENTS_PER_SECOND, ERROR_SOURCES, MAX_RA_DELAY_TIME, MIN_DELAY_BETWEEN_RAS,
+    ADVERTISEMENTS_PER_SECOND, ERROR_SOURCES, HOP_LIMIT_ON_LINK, MAX_RA_DELAY_TIME,
+    MIN_DELAY_BETWEEN_RAS,
 };
-use crate::registration::register;
+use crate::registration::Registry;
+use crate::routing::{Role, Routing};
 use crate::{Addresses, NeighbourCache};
 
 /// What follows from a message that came.
@@ -49,6 +51,23 @@ pub(crate) struct Responder {
     answers: SharedRate<Address>,
     /// Those that wait to leave.
     pub waiting: Advertisements,
+    /// What the routing protocol is to hear of registrations.
+    pub news: Vec<Output>,
+}
+
+/// What a node is to its neighbours.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Standing {
+    role: Role,
+    /// Whether the routing protocol announces the addresses of hosts (RFC 9010).
+    announces: bool,
+}
+
+impl Standing {
+    pub fn of(routing: &dyn Routing) -> Self {
+        let role = routing.role();
+        Self { role, announces: role == Role::Router && routing.root().is_some() }
+    }
 }
 
 /// Whether a solicitation names the node that its frame came from. A node may have an EUI-64 and a short address, of which
@@ -66,19 +85,21 @@ impl Responder {
         let advertisements = Rate::new(1, distance);
         let answers = SharedRate::new(ADVERTISEMENTS_PER_SECOND, ERROR_SOURCES);
         let waiting = Advertisements::new(rng);
-        Self { registered: NeighbourCache::new(), contexts, advertisements, answers, waiting }
+        let (registered, news) = (NeighbourCache::new(), Vec::new());
+        Self { registered, contexts, advertisements, answers, waiting, news }
     }
 
     /// Takes a message that came under `header`, from the neighbour `link` if it came over this link.
     pub fn take(
         &mut self,
         now: Instant,
-        forwarder: &mut Forwarder,
+        (forwarder, standing): (&mut Forwarder, Standing),
         header: &Header,
         message: Icmpv6,
         link: Option<Eui64>,
     ) -> Result<Reply, DropReason> {
         let from = header.source;
+        let is_host = standing.role == Role::Host;
         match message {
             Icmpv6::Rpl(message) => {
                 let multicast = header.destination.is_multicast();
@@ -101,10 +122,18 @@ impl Responder {
                 if !is_own_name(message.source_node, link) {
                     return Err(DropReason::NotForUs);
                 }
-                self.answer_neighbour(now, forwarder, header, &message)
+                self.answer_neighbour(now, (forwarder, standing), header, &message)
             }
+            // RFC 4861 s6.2.6: only routers answer.
+            Icmpv6::RouterSolicitation(_) if is_host => Ok(Reply::None),
             Icmpv6::RouterSolicitation(message) => {
-                self.advertise(now, &forwarder.addresses, header, &message)
+                self.advertise(now, (&forwarder.addresses, standing), header, &message)
+            }
+            Icmpv6::RouterAdvertisement(_) | Icmpv6::NeighbourAdvertisement(_) if is_host => {
+                // RFC 4861 s6.1.2 and s7.1.2: nothing that passed a router.
+                let heard = link.filter(|_| header.hop_limit == HOP_LIMIT_ON_LINK);
+                let told = heard.map(|from| Reply::Tell(Output::Discovery { from, message }));
+                told.ok_or(DropReason::Malformed)
             }
             error => Ok(match error::trouble(&forwarder.addresses, from, error) {
                 None => Reply::None,
@@ -117,32 +146,84 @@ impl Responder {
     fn answer_neighbour(
         &mut self,
         now: Instant,
-        forwarder: &mut Forwarder,
+        (forwarder, Standing { role, announces }): (&mut Forwarder, Standing),
         header: &Header,
         message: &Solicitation,
     ) -> Result<Reply, DropReason> {
-        let Forwarder { addresses, routes } = forwarder;
-        let (cache, link) = (&mut self.registered, message.source_node);
+        // A host takes no registration: to its neighbours it is no router.
+        let message = match role {
+            Role::Host => &Solicitation { registration: None, ..*message },
+            Role::Router | Role::Adrift => message,
+        };
+        let Forwarder { addresses, routes, leaves } = forwarder;
+        let (cache, news, link) = (&mut self.registered, &mut self.news, message.source_node);
+        let mut registry = Registry { cache, routes, leaves, news, announces };
         let register = |subject, asked: &Registration| {
             let registrant = (header.source, link.unwrap_or(asked.node));
-            register(now, cache, routes, subject, asked, registrant)
+            registry.register(now, subject, asked, registrant)
         };
         let answer = neighbour::answer(addresses, header, message, register)?;
-        let Answer { source, destination, message } = answer;
+        let Answer { source, destination, mut message } = answer;
+        message.router = role != Role::Host;
+        // RFC 9010 s9.2.2: R says that the address is announced.
+        if let Some(said) = &mut message.registration
+            && (!announces || said.status != 0)
+        {
+            said.flags &= !Registration::ROUTED;
+        }
         let body = Icmpv6::NeighbourAdvertisement(message);
         let node = link.filter(|_| destination == header.source);
         Ok(Reply::OnLink(Message { source, destination, body }, node))
+    }
+
+    /// Forgets the registrations that are over.
+    pub fn expire(&mut self, now: Instant, forwarder: &mut Forwarder) {
+        self.registry(forwarder).expire(now);
+    }
+    /// When the first registration of a leaf is over.
+    pub fn next_expiry(&self) -> Option<Instant> {
+        self.registered.next_expiry()
+    }
+    /// The routing protocol gave a leaf up: the advertisement that tells it so, and where it goes.
+    pub fn refuse(
+        &mut self,
+        forwarder: &mut Forwarder,
+        address: Address,
+        status: u8,
+    ) -> Option<(Message, Eui64)> {
+        let (said, node) = self.registry(forwarder).refuse(&address)?;
+        let registration = Some(Registration { status, ..said });
+        let message = Advertisement {
+            router: true,
+            solicited: false,
+            overriding: false,
+            target: address,
+            target_node: None,
+            registration,
+        };
+        let body = Icmpv6::NeighbourAdvertisement(message);
+        let (source, destination) = (forwarder.addresses.link_local(), Address::link_local(node));
+        Some((Message { source, destination, body }, node))
+    }
+    fn registry<'a>(&'a mut self, forwarder: &'a mut Forwarder) -> Registry<'a> {
+        let Forwarder { routes, leaves, .. } = forwarder;
+        let (cache, news, announces) = (&mut self.registered, &mut self.news, true);
+        Registry { cache, routes, leaves, news, announces }
     }
 
     /// Answers a host that asks for routers.
     fn advertise(
         &mut self,
         now: Instant,
-        addresses: &Addresses,
+        (addresses, standing): (&Addresses, Standing),
         header: &Header,
         message: &RouterSolicitation,
     ) -> Result<Reply, DropReason> {
-        let (to, said) = neighbour::advertise(addresses, &self.contexts, header, message)?;
+        let (to, mut said) = neighbour::advertise(addresses, &self.contexts, header, message)?;
+        if standing.role == Role::Adrift {
+            // RFC 4861 s4.2: with a lifetime of zero it is no default router.
+            said.lifetime = 0;
+        }
         // RFC 4861 s6.2.6: what goes to all of them goes once in three seconds at most.
         let may_leave = if to.is_multicast() {
             self.advertisements.take(now)

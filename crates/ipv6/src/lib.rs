@@ -69,4 +69,4 @@ pub use forward::{Decision, Forwarder};
 pub use headers::Headers;
 pub use machine::{Config, Ipv6};
 pub use route::RouteTable;
-pub use routing::{ForwardContext, Routing, Verdict};
+pub use routing::{ForwardContext, Role, Routing, Verdict};

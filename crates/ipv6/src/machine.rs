@@ -35,7 +35,7 @@ use crate::routing::{ForwardContext, Routing, Verdict};
 use crate::send::{EventContext, Sender};
 use crate::udp::Ports;
 use crate::uplink::{self, Uplink};
-use crate::{Addresses, Headers, RouteTable};
+use crate::{Addresses, Headers, RouteTable, packet};
 
 /// The settings of the IPv6 layer.
 #[derive(Clone, Debug)]
@@ -68,6 +68,8 @@ enum Way {
     Via(Eui64),
     /// Encapsulated by this node, which has the route. Nothing in it is edited yet.
     Enclosed,
+    /// To a leaf of this router, which is this neighbour.
+    Leaf(Eui64),
 }
 
 /// The IPv6 layer of one node.
@@ -108,6 +110,14 @@ impl Ipv6 {
     /// Which addresses are here.
     pub const fn addresses(&self) -> &Addresses {
         &self.forwarder.addresses
+    }
+    /// The neighbour of a leaf of this router, which runs no RPL.
+    pub fn leaf(&self, address: &Address) -> Option<Eui64> {
+        self.forwarder.leaf(address)
+    }
+    /// True for a neighbour that is a leaf of this router.
+    pub fn is_leaf(&self, neighbour: Eui64) -> bool {
+        self.forwarder.is_leaf(neighbour)
     }
     /// Where the others are.
     pub const fn routes(&self) -> &RouteTable {
@@ -214,6 +224,9 @@ impl Ipv6 {
                 uplink::spend_hop(&mut bytes);
                 self.enclose(now, routing, bytes, handle);
             }
+            Ok((Way::Leaf(leaf), headers)) => {
+                self.hand_to_leaf(now, routing, (bytes, &headers), leaf, handle);
+            }
             Err(DropReason::NoRoute) if handle != Handle::NONE && self.leaves(&bytes) => {
                 self.leave_mesh(now, routing, &bytes, handle);
             }
@@ -274,7 +287,7 @@ impl Ipv6 {
         let route = match way {
             Ok((Way::Via(next_hop), _)) => Route::Via(next_hop),
             // RFC 2473 s7: an outer packet is around a whole packet.
-            Ok((Way::Here | Way::Enclosed, _)) => Route::Here,
+            Ok((Way::Here | Way::Enclosed | Way::Leaf(_), _)) => Route::Here,
             // It is put together here, and leaves as a whole.
             Err(DropReason::NoRoute) if self.leaves(&beginning) => Route::Here,
             Err(reason) => {
@@ -342,10 +355,31 @@ impl Ipv6 {
                 sender.cut_and_send_outer(&mut context, outer, next_hop, handle);
             }
             Ok((None, next_hop)) => {
+                let mut bytes = bytes;
+                if self.forwarder.is_leaf(next_hop) {
+                    packet::remove_any_rpl_option(&mut bytes);
+                }
                 self.outbox.push(Output::Send { bytes, next_hop: Some(next_hop), handle });
             }
             Err(reason) => self.end(now, routing, &bytes, handle, reason),
         }
+    }
+
+    /// Gives a packet to a leaf of this router, whose hop limit is decremented already. RFC 9010 s4.1: nothing of RPL goes
+    /// there. The source may have given it an option, as it cannot know that its destination is a leaf.
+    fn hand_to_leaf(
+        &mut self,
+        now: Instant,
+        routing: &mut dyn Routing,
+        (mut bytes, headers): (Vec<u8>, &Headers),
+        leaf: Eui64,
+        handle: Handle,
+    ) {
+        if let Err(reason) = uplink::check(&bytes, headers) {
+            return self.end(now, routing, &bytes, handle, reason);
+        }
+        packet::remove_any_rpl_option(&mut bytes);
+        self.outbox.push(Output::Send { bytes, next_hop: Some(leaf), handle });
     }
 
     /// A packet of another node leaves the mesh.
@@ -371,8 +405,15 @@ impl Ipv6 {
                 return Err(DropReason::NotForUs);
             }
             uplink::check(&packet, &headers)?;
-            Ok(self.arrives(&mut packet, &mut headers)?.then_some(headers))
+            Ok((self.arrives(&mut packet, &mut headers)?, headers))
         });
+        let leaf = |headers: &Headers| self.forwarder.leaf(&headers.ip.destination);
+        let arrived = match arrived {
+            Ok((false, headers)) if let Some(leaf) = leaf(&headers) => {
+                return self.hand_to_leaf(now, routing, (packet, &headers), leaf, handle);
+            }
+            arrived => arrived.map(|(is_here, headers)| is_here.then_some(headers)),
+        };
         match arrived {
             // A further encapsulated packet is not opened: its encapsulator is not known.
             Ok(Some(headers)) => self.deliver(now, routing, packet, &headers, handle, None),
@@ -408,6 +449,17 @@ impl Ipv6 {
             Decision::Drop(reason) => return Err(reason),
         };
         let (destination, place) = (headers.ip.destination, headers.rpl_option());
+        if let Some(way) = self.way_of_leaf(&*routing, from, &headers) {
+            if way == Way::Enclosed {
+                bytes[HOP_LIMIT_OFFSET] = hop_limit;
+                if hop_limit <= 1 {
+                    return Err(DropReason::HopLimit);
+                }
+            }
+            // A packet of a leaf of the root for another network leaves as it is.
+            let leaves = way == Way::Enclosed && self.leaves(bytes);
+            return if leaves { Err(DropReason::NoRoute) } else { Ok((way, headers)) };
+        }
         let to_neighbour = Some(Address::link_local(destination.eui64()));
         let context = ForwardContext {
             from: Some(from),
@@ -438,6 +490,16 @@ impl Ipv6 {
             }
             Verdict::Drop(reason) => Err(reason),
         }
+    }
+
+    /// The way of a packet from or to a leaf, if RPL does not know of it: RFC 9010 s9.2.2, RFC 9008 s7 and s8.
+    fn way_of_leaf(&self, routing: &dyn Routing, from: Eui64, headers: &Headers) -> Option<Way> {
+        let destination = &headers.ip.destination;
+        if let Some(leaf) = self.forwarder.leaf(destination) {
+            return Some(Way::Leaf(leaf));
+        }
+        let is_of_leaf = self.forwarder.is_leaf(from) && headers.rpl_option().is_none();
+        (is_of_leaf || routing.router_of(destination).is_some()).then_some(Way::Enclosed)
     }
 
     /// True when a packet that has no route here leaves the mesh; `bytes` may be its beginning.
@@ -527,6 +589,10 @@ impl Machine for Ipv6 {
                 sender.segment(&mut context, (source, to), segment, class);
             }
             Event::Message { to, message } => self.send_message(now, routing, to, message),
+            Event::Refuse { address, status } => {
+                let (receiver, mut rest) = self.receiving(now, routing);
+                receiver.refuse(&mut rest, address, status);
+            }
             Event::Deadline => {
                 let (receiver, mut rest) = self.receiving(now, routing);
                 receiver.on_deadline(&mut rest);

@@ -107,8 +107,17 @@ fn build(
 /// obeys RFC 6553 s5 or RFC 9008 sends no such packet, but one of Contiki-NG does, and its root takes the option out as well
 /// (RPL Lite, `rpl_ext_header_remove`). RFC 9008 s7.2.1: an option of type 0x23 leaves with its packet.
 pub fn remove_rpl_option(packet: &mut Vec<u8>) {
+    remove_option(packet, |kind| kind == RPL_OPTION);
+}
+
+/// Removes RPL's option of either type, as [`remove_rpl_option`] does: a leaf knows none (RFC 9010 s4.1).
+pub fn remove_any_rpl_option(packet: &mut Vec<u8>) {
+    remove_option(packet, |_| true);
+}
+
+fn remove_option(packet: &mut Vec<u8>, is_removed: impl Fn(u8) -> bool) {
     let found = Headers::of_beginning(packet).ok().and_then(|headers| headers.rpl_option());
-    let Some(option) = found.filter(|option| packet[option.start] == RPL_OPTION) else { return };
+    let Some(option) = found.filter(|option| is_removed(packet[option.start])) else { return };
     let Some(Ok(first)) = Extensions::new(packet).ok().and_then(|mut chain| chain.next()) else {
         return;
     };

@@ -5,14 +5,14 @@ use alloc::vec::Vec;
 use lowmesh_machine::{DropReason, Dropped, Handle, Layer, Outbox, earliest};
 use lowmesh_units::{Eui64, Instant};
 use lowmesh_wire::icmpv6::Icmpv6;
-use lowmesh_wire::ipv6::{UpperLayer, next_header};
+use lowmesh_wire::ipv6::{Address, UpperLayer, next_header};
 use lowmesh_wire::udp::HEADER_OCTETS as UDP_OCTETS;
 
 use crate::Headers;
 use crate::error::Errors;
 use crate::event::{Class, Datagram, Output, Packet, Segment};
 use crate::forward::Forwarder;
-use crate::icmpv6::{Reply, Responder};
+use crate::icmpv6::{Reply, Responder, Standing};
 use crate::name::Names;
 use crate::packet::Flow;
 use crate::params::{ECHO_PORT, EXPERIMENTS};
@@ -245,7 +245,10 @@ impl Receiver {
             rest.outbox.push(Output::GroupControl { header: headers.ip, message, handle });
             return Ok(if carries { Accepted::ByEngine } else { Accepted::Here });
         }
-        match self.responder.take(rest.now, rest.forwarder, &headers.ip, message, from)? {
+        let node = (&mut *rest.forwarder, Standing::of(rest.routing));
+        let reply = self.responder.take(rest.now, node, &headers.ip, message, from);
+        rest.outbox.extend(self.responder.news.drain(..));
+        match reply? {
             Reply::None => {}
             Reply::Tell(output) => {
                 if let Output::Trouble { problem, .. } = &output {
@@ -295,6 +298,10 @@ impl Receiver {
             let (sender, mut context) = rest.sending();
             sender.message_on_link(&mut context, &message, node);
         }
+        if self.responder.next_expiry().is_some_and(|due| due <= rest.now) {
+            self.responder.expire(rest.now, rest.forwarder);
+            rest.outbox.extend(self.responder.news.drain(..));
+        }
         while let Some((handle, first)) = self.reassembly.expire(rest.now) {
             let end = (Layer::Ipv6, DropReason::ReassemblyTimeout);
             match first {
@@ -305,8 +312,17 @@ impl Receiver {
         }
     }
 
+    /// The routing protocol gives up a leaf of this router.
+    pub fn refuse(&mut self, rest: &mut Rest<'_>, address: Address, status: u8) {
+        if let Some((message, node)) = self.responder.refuse(rest.forwarder, address, status) {
+            let (sender, mut context) = rest.sending();
+            sender.message_on_link(&mut context, &message, Some(node));
+        }
+    }
+
     pub fn next_deadline(&self) -> Option<Instant> {
-        earliest(self.reassembly.next_deadline(), self.responder.waiting.next_deadline())
+        let own = earliest(self.reassembly.next_deadline(), self.responder.waiting.next_deadline());
+        earliest(own, self.responder.next_expiry())
     }
 }
 

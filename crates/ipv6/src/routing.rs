@@ -36,6 +36,17 @@ pub enum Verdict {
     Drop(DropReason),
 }
 
+/// What a node is to the hosts on its link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It forwards their packets.
+    Router,
+    /// It would, and has no way to the rest of the network now.
+    Adrift,
+    /// It is a host itself: it forwards nothing, and takes no registration.
+    Host,
+}
+
 /// Decides where packets go.
 ///
 /// A node whose routes are all in its table needs no more than this:
@@ -70,5 +81,14 @@ pub trait Routing: core::fmt::Debug {
     /// no RPL option.
     fn root(&self) -> Option<Address> {
         None
+    }
+    /// At the root: the router of a leaf that runs no RPL, at which a tunnel to the leaf ends (RFC 9010 s9.2.2, RFC 9008
+    /// s4.1.1).
+    fn router_of(&self, _leaf: &Address) -> Option<Address> {
+        None
+    }
+    /// What this node is to the hosts on its link.
+    fn role(&self) -> Role {
+        Role::Router
     }
 }

@@ -37,6 +37,10 @@ impl EventContext<'_> {
         if destination.is_link_local() {
             return Ok((destination.eui64(), None));
         }
+        if let Some(leaf) = self.forwarder.leaf(&destination) {
+            // RFC 9010 s4.1: nothing of RPL goes to a leaf.
+            return Ok((leaf, None));
+        }
         let route = self.forwarder.routes.lookup(&destination);
         let (from, source_routed, option) = (None, false, None);
         let context = ForwardContext { from, destination, source_routed, option, route };
@@ -73,16 +77,29 @@ impl EventContext<'_> {
         self.routing.root().is_some_and(|root| self.forwarder.addresses.contains(&root))
     }
 
+    /// Where the tunnel of a packet to `destination` begins and ends: from the root to its last router (RFC 9008 s4.1.1: of a
+    /// leaf, its router), or from the router of a leaf to the root (RFC 9010 s9.2.2).
+    fn tunnel_ends(&self, destination: Address) -> Option<(Address, Address)> {
+        let root = self.routing.root()?;
+        if self.is_root() {
+            return Some((root, self.routing.router_of(&destination).unwrap_or(destination)));
+        }
+        Some((self.forwarder.addresses.source_for(&root), root))
+    }
+
     /// The first hop into the mesh of a packet that another node made, and the packet, encapsulated if it needs RPL's option:
-    /// RFC 9008 s7.2.2 and s8.2.2 (from elsewhere), s8.3.1 (between two nodes). Its hop limit is decremented already.
+    /// RFC 9008 s7.2.2 and s8.2.2 (from elsewhere), s8.3.1 (between two nodes), s7 and s8 (from and to leaves). Its hop limit
+    /// is decremented already.
     pub fn enclose(
         &mut self,
         packet: &[u8],
         hop_limit: u8,
     ) -> Result<(Option<Vec<u8>>, Eui64), DropReason> {
         let destination = Header::parse(packet).map_err(|_| DropReason::Malformed)?.destination;
-        let (next_hop, option) = self.next_hop_to(destination)?;
-        let (Some(source), Some(option)) = (self.routing.root(), option) else {
+        let ends = self.tunnel_ends(destination);
+        let end = ends.filter(|_| self.forwarder.leaf(&destination).is_none());
+        let (next_hop, option) = self.next_hop_to(end.map_or(destination, |(_, end)| end))?;
+        let (Some((source, destination)), Some(option)) = (end, option) else {
             return Ok((None, next_hop));
         };
         let tunnel = Tunnel { source, destination, hop_limit, option };
@@ -263,6 +280,15 @@ impl Sender {
         handle: Handle,
         make: impl FnOnce(Option<HopByHopOption>) -> Vec<u8>,
     ) {
+        if context.routing.router_of(&destination).is_some() {
+            return match context.enclose(&make(None), self.hop_limit) {
+                Ok((Some(outer), next_hop)) => {
+                    self.cut_and_send_outer(context, outer, next_hop, handle);
+                }
+                Ok((None, _)) => context.drop(handle, Layer::Ipv6, DropReason::NoRoute),
+                Err(reason) => context.drop(handle, Layer::Ipv6, reason),
+            };
+        }
         match context.next_hop_to(destination) {
             Ok((next_hop, option)) => {
                 if let Some((root, option)) = context.root_that_removes(&destination, option) {

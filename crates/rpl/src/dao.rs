@@ -119,6 +119,10 @@ impl Advertiser {
     pub(crate) fn is_unanswered_by(&self, parent: &Address) -> bool {
         self.in_flight.as_ref().is_some_and(|dao| dao.to == *parent)
     }
+    /// DAOSequence of the next DAO.
+    pub(crate) const fn sequence(&self) -> Sequence {
+        self.sequence
+    }
     /// How many targets wait.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> usize {
@@ -205,7 +209,7 @@ impl Advertiser {
         self.advertise_all(now, dodag, routes, base);
     }
 
-    fn next_sequence(&mut self) -> Sequence {
+    pub(crate) fn next_sequence(&mut self) -> Sequence {
         let sequence = self.sequence;
         self.sequence = sequence.next();
         sequence

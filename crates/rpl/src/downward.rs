@@ -13,6 +13,7 @@ use crate::base::Base;
 use crate::dao::{Advert, Advertiser, Upward, options_of};
 use crate::dodag::Dodag;
 use crate::event::{Destination, Output};
+use crate::external::External;
 use crate::group::{Groups, Registration, is_group};
 use crate::params;
 use crate::route::{Inserted, Route, Routes};
@@ -32,6 +33,7 @@ pub(crate) struct Downward {
     routes: Routes,
     groups: Groups,
     advertiser: Advertiser,
+    external: External,
     /// DCOSequence of the next DCO.
     cleanup: Sequence,
 }
@@ -42,7 +44,8 @@ const DCO_STATUS: u8 = 0;
 impl Downward {
     pub(crate) fn new(routes_max: usize) -> Self {
         let (routes, groups) = (Routes::new(routes_max), Groups::default());
-        Self { routes, groups, advertiser: Advertiser::new(), cleanup: Sequence::START }
+        let (advertiser, external) = (Advertiser::new(), External::new(routes_max));
+        Self { routes, groups, advertiser, external, cleanup: Sequence::START }
     }
 
     /// The neighbours that registered for a group, ordered.
@@ -94,12 +97,28 @@ impl Downward {
     pub(crate) const fn routes(&self) -> &Routes {
         &self.routes
     }
+    /// Leaves that run no RPL.
+    pub(crate) const fn external(&mut self) -> &mut External {
+        &mut self.external
+    }
+    /// At the root: the router of a leaf.
+    pub(crate) fn router_of(&self, leaf: &Address) -> Option<&Address> {
+        self.external.router_of(leaf)
+    }
+    /// Sends the next DAO about a leaf.
+    pub(crate) fn announce_leaf(&mut self, now: Instant, dodag: Option<&Dodag>, base: &mut Base) {
+        let sequence = self.advertiser.sequence();
+        if self.external.send(now, dodag, sequence, base) {
+            self.advertiser.next_sequence();
+        }
+    }
     pub(crate) const fn advertiser(&mut self) -> &mut Advertiser {
         &mut self.advertiser
     }
     /// Forgets what the parent has yet to hear.
     pub(crate) fn forget_news(&mut self) {
         self.advertiser.clear();
+        self.external.forget_news();
     }
     /// Forgets everything.
     pub(crate) fn clear(&mut self, base: &mut Base) {
@@ -110,6 +129,7 @@ impl Downward {
         self.routes.clear();
         self.groups.clear();
         self.advertiser.clear();
+        self.external.clear();
     }
 
     /// Tells the parent of this node and, in storing mode, of all that lies below.
@@ -117,6 +137,7 @@ impl Downward {
         if let Some(dodag) = dodag {
             self.advertiser.advertise_all(now, dodag, &self.routes, base);
             self.advertise_groups(now, dodag, base);
+            self.external.announce_all(now, base);
         }
     }
 
@@ -146,6 +167,10 @@ impl Downward {
         }
         self.advertiser.begin_again(now, dodag, &self.routes, base);
         self.advertise_groups(now, dodag, base);
+        if old.is_none() {
+            // The root may know of none. Another parent changes only how their router is reached.
+            self.external.announce_all(now, base);
+        }
     }
 
     /// A DAO came; false when it comes from the parent, which is then below this node: a loop of two.
@@ -171,7 +196,11 @@ impl Downward {
         let mut status = DaoStatus::ACCEPTED;
         for (targets, transit) in groups(&dao.options) {
             for target in targets {
-                if !self.on_target(now, from, (target, transit), place, base) {
+                // RFC 9008 s4.1.1: in all modes, a leaf is announced as in non-storing mode.
+                if transit.external && transit.parent.is_some() {
+                    let said = self.on_leaf(now, (target, transit), dodag, base);
+                    status = if said == DaoStatus::ACCEPTED { status } else { said };
+                } else if !self.on_target(now, from, (target, transit), place, base) {
                     status = DaoStatus::REJECTED;
                 }
             }
@@ -183,6 +212,21 @@ impl Downward {
             base.send(Destination::Unicast(from), Message::DaoAck(ack));
         }
         true
+    }
+
+    /// Takes the news of a leaf, which are for the root alone.
+    fn on_leaf(
+        &mut self,
+        now: Instant,
+        (target, transit): (&Target, &TransitInformation),
+        dodag: &Dodag,
+        base: &mut Base,
+    ) -> DaoStatus {
+        if !base.config.is_root() {
+            return DaoStatus::ACCEPTED;
+        }
+        let is_internal = self.routes.get(&target.prefix).is_some_and(|route| !route.leaving);
+        self.external.on_target(now, target, transit, (dodag, is_internal), base)
     }
 
     /// Takes the news of one target; false when there is no room for it.
@@ -337,6 +381,9 @@ impl Downward {
 
     /// Removes the routes that a DCO names, and passes the DCO down the former path.
     pub(crate) fn on_dco(&mut self, from: Address, dco: &Dco, dodag: &Dodag, base: &mut Base) {
+        if self.external.on_dco(from, dco, dodag, base) {
+            return;
+        }
         let elsewhere = dco.dodag_id.is_some_and(|id| id != dodag.id);
         if dco.instance != base.config.instance || elsewhere || !base.config.is_storing() {
             return;
@@ -452,6 +499,7 @@ impl Downward {
         }
         self.advertise_changes(now, dodag, base);
         let earliest = self.routes.earliest_expiry().min(self.groups.earliest_expiry());
+        let earliest = earliest.min(self.external.expire(now));
         base.timers.set_no_later(Timer::RouteExpiry, earliest);
     }
 

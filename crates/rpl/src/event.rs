@@ -3,6 +3,7 @@
 use lowmesh_units::{Duration, Rank};
 use lowmesh_wire::rpl::{Address, Message};
 
+use crate::Sequence;
 use crate::neighbour::Etx;
 
 /// What can happen.
@@ -59,6 +60,20 @@ pub enum Input<'a> {
     Leave {
         /// The address of the group.
         group: Address,
+    },
+    /// A leaf that runs no RPL registered with this node, or did so again (RFC 9010 s9.2.2).
+    Attach {
+        /// Its global address.
+        leaf: Address,
+        /// How it counts its registrations (TID).
+        sequence: Sequence,
+        /// How long the registration holds.
+        lifetime: Duration,
+    },
+    /// The registration of a leaf is over.
+    Detach {
+        /// Its global address.
+        leaf: Address,
     },
     /// The time of [`next_deadline`](lowmesh_machine::Machine::next_deadline) came.
     Deadline,
@@ -125,6 +140,13 @@ pub enum Output {
     RouteRemoved {
         /// The global address it led to.
         target: Address,
+    },
+    /// The root refuses a leaf of this node, or the leaf is with another router: its registration here is over.
+    LeafRefused {
+        /// Its global address.
+        leaf: Address,
+        /// What the leaf is told (RFC 8505 s4.1); 0 when it has no route.
+        status: u8,
     },
     /// Routes lead over a neighbour that had none: it is a child (storing mode only).
     ChildAdded {

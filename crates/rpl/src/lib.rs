@@ -9,6 +9,7 @@
 //! | `advertise` | DIS and DIO in | s8.3 |
 //! | `dao` | DAO out, and what waits for it | s9 |
 //! | `downward`, `route` | DAO in, routes down | s9 |
+//! | `external` | leaves that run no RPL | RFC 9010 |
 //! | `forward` | checks on data packets | s11.2 |
 //! | `objective` | OF0 (RFC 6552), MRHOF (RFC 6719) | s14 |
 //!
@@ -43,6 +44,7 @@ mod dao;
 mod dodag;
 mod downward;
 mod event;
+mod external;
 mod forward;
 mod group;
 mod machine;

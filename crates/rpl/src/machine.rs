@@ -4,8 +4,9 @@
 //! |---|---|
 //! | DIS, DIO | `advertise` |
 //! | link estimates, repair | `parent` |
-//! | DAO | `downward`, then `parent` if it came from the parent |
-//! | DCO | `downward` |
+//! | DAO | `downward`, `external` about leaves, then `parent` if it came from the parent |
+//! | leaves that run no RPL | `external` |
+//! | DCO | `external` if it is about leaves, else `downward` |
 //! | DAO-ACK | `dao`, then `parent` if it refuses |
 
 use lowmesh_machine::{Machine, Rejected, earliest};
@@ -107,6 +108,9 @@ impl Rpl {
 
     fn on_dao_ack(&mut self, now: Instant, from: Address, ack: &DaoAck) {
         let (base, downward) = (&mut self.base, &mut self.downward);
+        if downward.external().on_ack(now, from, ack, self.membership.member(), base) {
+            return;
+        }
         let upward = self.membership.upward();
         if downward.advertiser().on_ack(now, from, ack, upward, base) {
             if let Some(neighbour) = self.membership.neighbours.get_mut(&from) {
@@ -135,6 +139,10 @@ impl Rpl {
                 Timer::DaoAck => downward.advertiser().on_timeout(now, membership.upward(), base),
                 Timer::Dao => downward.advertiser().send(now, membership.upward(), base),
                 Timer::Probe => membership.probe(now, downward, base),
+                Timer::ExternalAck => {
+                    downward.external().on_timeout(now, membership.member(), base);
+                }
+                Timer::External => downward.announce_leaf(now, membership.member(), base),
             }
         }
         match membership.trickle.expire(now, &mut base.rng) {
@@ -199,6 +207,14 @@ impl Machine for Rpl {
             }
             Input::Leave { group } => {
                 self.downward.leave(now, &group, self.membership.member(), &mut self.base);
+            }
+            Input::Attach { leaf, sequence, lifetime } => {
+                let (dodag, base) = (self.membership.member(), &mut self.base);
+                self.downward.external().attach(now, leaf, (sequence, lifetime), dodag, base);
+            }
+            Input::Detach { leaf } => {
+                let (dodag, base) = (self.membership.member(), &mut self.base);
+                self.downward.external().detach(now, &leaf, dodag, base);
             }
             Input::GlobalRepair => return self.global_repair(now),
             Input::LocalRepair => return self.local_repair(now),

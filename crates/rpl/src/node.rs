@@ -54,6 +54,10 @@ impl Rpl {
     pub fn is_joined(&self) -> bool {
         self.member().is_some()
     }
+    /// True in a mode in which each router has routes.
+    pub fn is_storing(&self) -> bool {
+        self.base.config.is_storing()
+    }
     /// True for a root.
     pub const fn is_root(&self) -> bool {
         self.base.config.is_root()
@@ -114,6 +118,11 @@ impl Rpl {
         }
         let routes = self.downward.routes();
         routes.source_route(&dodag.address, target, self.base.config.source_route_hops_max)
+    }
+    /// At the root: the global address of the router of a leaf that runs no RPL (RFC 9010).
+    pub fn router_of(&self, leaf: &Address) -> Option<Address> {
+        self.member()?;
+        self.downward.router_of(leaf).copied().filter(|_| self.is_root())
     }
     /// The name of the objective function.
     pub fn objective_name(&self) -> &'static str {

@@ -130,7 +130,9 @@ impl Membership {
         self.neighbours.forget_ranks();
         // The next parent is told everything anyway.
         downward.forget_news();
-        for timer in [Timer::Dao, Timer::DaoAck, Timer::Refresh, Timer::Probe] {
+        let of_leaves = [Timer::External, Timer::ExternalAck];
+        let own = [Timer::Dao, Timer::DaoAck, Timer::Refresh, Timer::Probe];
+        for timer in own.into_iter().chain(of_leaves) {
             base.timers.clear(timer);
         }
         base.timers.set(Timer::Poison, now + hold);

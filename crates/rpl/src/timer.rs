@@ -20,9 +20,13 @@ pub(crate) enum Timer {
     Dao,
     /// Look at the parents again, and probe.
     Probe,
+    /// No DAO-ACK came for the DAO about a leaf.
+    ExternalAck,
+    /// Announce the leaves that wait for it.
+    External,
 }
 
-pub(crate) const TIMERS: [Timer; 7] = [
+pub(crate) const TIMERS: [Timer; 9] = [
     Timer::Dis,
     Timer::Poison,
     Timer::RouteExpiry,
@@ -30,6 +34,8 @@ pub(crate) const TIMERS: [Timer; 7] = [
     Timer::DaoAck,
     Timer::Dao,
     Timer::Probe,
+    Timer::ExternalAck,
+    Timer::External,
 ];
 
 /// One deadline for each [`Timer`].

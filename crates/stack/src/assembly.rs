@@ -19,6 +19,7 @@ use crate::config::{Config, ConfigError, LinkLayer, Routes, Transport};
 use crate::event::Peer;
 use crate::hosting::Hosting;
 use crate::identity::Identity;
+use crate::leaf::Leaf;
 use crate::link::{Link, Slotted};
 use crate::multicast::Multicast;
 use crate::node::{Counters, Node, Rest};
@@ -68,6 +69,12 @@ impl Node {
         let eui64 = |id| config.addressing.eui64(seed, id);
         let addresses = Addresses::new(eui64(id), config.prefix);
         let (routing, routes) = match &config.routes {
+            Routes::Rpl if config.is_leaf && !is_root => {
+                let (node, address) = (addresses.node(), addresses.global());
+                let leaf = Leaf::new(node, address, stream(Purpose::Rpl));
+                (Routing::Leaf(Box::new(leaf)), RouteTable::new(0))
+            }
+            _ if config.is_leaf => return Err(ConfigError::Leaf),
             Routes::Rpl => {
                 let rpl = config.rpl_of(&addresses, is_root)?;
                 let routes = RouteTable::new(rpl.routes_max);

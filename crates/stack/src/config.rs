@@ -51,6 +51,8 @@ pub struct Config {
     pub uplink: bool,
     /// Where routes come from.
     pub routes: Routes,
+    /// Whether the node is a leaf that runs no RPL (RFC 9010), where other nodes do.
+    pub is_leaf: bool,
     /// RPL, where routes come from it; the addresses in it are replaced by each node's own.
     pub rpl: lowmesh_rpl::Config,
     /// The engine that forwards packets to groups.
@@ -80,6 +82,7 @@ impl Default for Config {
             icmpv6_errors: 0,
             uplink: false,
             routes: Routes::Rpl,
+            is_leaf: false,
             rpl: lowmesh_rpl::Config::router([0; 16]),
             multicast: Choice::default(),
             // Applications of nodes pace their own requests to groups, as those of publications do.
@@ -242,6 +245,9 @@ pub enum ConfigError {
     /// Of static routes.
     #[error("routes: {0}")]
     Tree(#[from] TreeError),
+    /// A leaf registers with routers of RPL.
+    #[error("a leaf is no root, and needs routes of RPL")]
+    Leaf,
     /// Of the MAC.
     #[error("mac: {0}")]
     Csma(#[from] lowmesh_mac::csma::ConfigError),

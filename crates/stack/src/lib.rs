@@ -41,6 +41,7 @@ mod groups;
 mod hosting;
 pub mod identity;
 mod installed;
+mod leaf;
 mod link;
 mod lowpan;
 pub mod memory;

@@ -6,7 +6,7 @@ use lowmesh_ipv6 as ipv6;
 use lowmesh_machine::{Handle, Machine as _, debug_assert_accepted};
 use lowmesh_multicast as multicast;
 use lowmesh_sixtop::Event;
-use lowmesh_units::{Eui64, Instant};
+use lowmesh_units::{Duration, Eui64, Instant};
 use lowmesh_wire::icmpv6::Icmpv6;
 use lowmesh_wire::ipv6::Address;
 use lowmesh_wire::rpl::Message;
@@ -87,6 +87,20 @@ impl Node {
             ipv6::Output::Rpl { from, multicast, message } => {
                 self.routing.on_message(now, from, multicast, &message);
             }
+            ipv6::Output::LeafFound { address, node, number, lifetime_minutes } => {
+                let lifetime = Duration::from_secs(60 * u64::from(lifetime_minutes));
+                self.routing.on_leaf(now, address, number, lifetime);
+                self.tell_of_leaf(now, Event::ChildAdded(node));
+            }
+            ipv6::Output::LeafLost { address, node } => {
+                self.routing.on_leaf_lost(now, address);
+                self.on_leaf_gone(now, node);
+            }
+            ipv6::Output::Discovery { from, message } => {
+                let link = self.link.links().get(from);
+                let link = link.map_or((u16::MAX, f64::MIN), |link| (link.etx, link.rssi.0));
+                self.routing.on_discovery(now, from, link, &message);
+            }
             ipv6::Output::Pong { from, echo } => {
                 self.outbox.push(Output::Pong { from, echo });
             }
@@ -153,6 +167,16 @@ impl Node {
             routing::Output::RouteRemoved { target } => {
                 self.ipv6.routes_mut().remove(&target);
             }
+            routing::Output::Discover { to, message } => {
+                self.tell_ipv6(now, ipv6::Event::Message { to, message });
+            }
+            routing::Output::LeafRefused { leaf: address, status } => {
+                let neighbour = self.ipv6.leaf(&address);
+                self.tell_ipv6(now, ipv6::Event::Refuse { address, status });
+                if let Some(node) = neighbour {
+                    self.on_leaf_gone(now, node);
+                }
+            }
             routing::Output::Send { to, message } => {
                 let is_advertisement = match message {
                     Message::Dio(_) => to.is_multicast(),
@@ -165,6 +189,20 @@ impl Node {
                     self.advertisement = Some(self.ipv6.newest_name());
                 }
             }
+        }
+    }
+
+    /// A scheduling function learns of leaves where it learns of children.
+    fn tell_of_leaf(&mut self, now: Instant, event: Event) {
+        if self.routing.knows_children() {
+            self.link.tell_sixtop(now, event);
+        }
+    }
+
+    fn on_leaf_gone(&mut self, now: Instant, node: Eui64) {
+        // Another address of it may be registered.
+        if !self.ipv6.is_leaf(node) {
+            self.tell_of_leaf(now, Event::ChildRemoved(node));
         }
     }
 

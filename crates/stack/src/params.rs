@@ -15,6 +15,39 @@ pub const ORPHAN_MAX: Duration = Duration::from_secs(180);
 /// rank that is infinite now.
 pub const JOIN_METRIC_INFINITE: u8 = u8::MAX;
 
+/// Longest wait of a leaf before it first asks for routers: RFC 4861 s10, `MAX_RTR_SOLICITATION_DELAY`, 1 s.
+pub const LEAF_START_MAX: Duration = Duration::from_secs(1);
+
+/// Solicitations of a leaf at the first interval: RFC 6775 s9, `MAX_RTR_SOLICITATIONS`, 3.
+pub const LEAF_SOLICITATIONS: u32 = 3;
+
+/// That interval, in which the leaf also collects answers: RFC 6775 s9, `RTR_SOLICITATION_INTERVAL`, 10 s.
+pub const LEAF_SOLICITATION_WAIT: Duration = Duration::from_secs(10);
+
+/// The longest interval: RFC 6775 s9, `MAX_RTR_SOLICITATION_INTERVAL`, 60 s.
+pub const LEAF_SOLICITATION_WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// Minutes for which a leaf registers: RFC 6775 s5.5 leaves it to the host; ours, 10: a router that died is noticed by then,
+/// and a renewal is one exchange and one DAO in four to five minutes.
+pub const LEAF_LIFETIME_MINUTES: u16 = 10;
+
+/// The first wait of a leaf for the answer to a registration: ours, 10 s, some slotframes of a router that is busy. RFC 4861
+/// s10 has 1 s (`RETRANS_TIMER`), in which a slotted network of several neighbours may answer nobody. It doubles.
+pub const LEAF_ANSWER_WAIT: Duration = Duration::from_secs(10);
+
+/// Times that a leaf asks a router: RFC 4861 s10, `MAX_UNICAST_SOLICIT`, 3.
+pub const LEAF_TRIES: u32 = 3;
+
+/// How long a router that did not answer, or refused, comes after the others: ours, 10 min, as for a RPL parent that refuses.
+pub const LEAF_AVOIDS: Duration = Duration::from_secs(600);
+
+/// Routers that a leaf chooses from, and those that it avoids: ours, 16.
+pub const LEAF_CANDIDATES: usize = 16;
+
+/// Numbers that a leaf skips when its registration is old news: half of SEQUENCE_WINDOW (RFC 6550 s7.2), so that two answers
+/// leave the window of any number.
+pub const LEAF_NUMBERS_SKIPPED: u8 = 8;
+
 /// Applications of one node: ours, one for each other node of a large mesh; one more is refused.
 pub const APPLICATIONS_MAX: u16 = 1024;
 

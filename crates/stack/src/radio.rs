@@ -122,6 +122,10 @@ impl Node {
         let hops = lowmesh_ipv6::Routing::source_route(&self.routing, target);
         hops.unwrap_or_default().iter().map(Address::eui64).collect()
     }
+    /// At a root: the router of the leaf with the global address `leaf`, which runs no RPL.
+    pub fn router_of(&self, leaf: &Address) -> Option<Eui64> {
+        lowmesh_ipv6::Routing::router_of(&self.routing, leaf).map(|router| router.eui64())
+    }
     /// The rank of the node in its DODAG.
     pub fn rank(&self) -> Option<Rank> {
         self.routing.rank()

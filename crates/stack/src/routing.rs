@@ -3,16 +3,18 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use lowmesh_ipv6::{Addresses, ForwardContext, Verdict};
+use lowmesh_ipv6::{Addresses, ForwardContext, Role, Verdict};
 use lowmesh_lowpan::Network;
 use lowmesh_machine::{DropReason, Machine as _, debug_assert_accepted};
 use lowmesh_rpl::{Advertised, Destination, Etx, Input, Rpl};
 use lowmesh_sixtop::Event;
-use lowmesh_units::{Eui64, Instant, Rank};
+use lowmesh_units::{Duration, Eui64, Instant, Rank, Sequence};
+use lowmesh_wire::icmpv6::Icmpv6;
 use lowmesh_wire::ipv6::Address;
 use lowmesh_wire::lowpan::RoutingContext;
 use lowmesh_wire::rpl::Message;
 
+use crate::leaf::Leaf;
 use crate::params::JOIN_METRIC_INFINITE;
 use crate::tree::Place;
 
@@ -21,6 +23,8 @@ use crate::tree::Place;
 pub(crate) enum Routing {
     /// RPL finds them.
     Rpl(Box<Rpl>),
+    /// The node is a leaf without RPL: a router that it registers with has them.
+    Leaf(Box<Leaf>),
     /// They are given.
     Static(Place),
 }
@@ -49,6 +53,10 @@ pub(crate) enum Output {
     RouteRemoved { target: Address },
     /// A message leaves for a node or a group.
     Send { to: Address, message: Message },
+    /// A message of neighbour discovery leaves for a router or for all of them.
+    Discover { to: Address, message: Icmpv6 },
+    /// A leaf of this router has no route, or another router by now.
+    LeafRefused { leaf: Address, status: u8 },
 }
 
 impl Routing {
@@ -59,12 +67,59 @@ impl Routing {
                 self.tell(now, Input::Start);
                 Vec::new()
             }
+            Self::Leaf(leaf) => {
+                leaf.start(now);
+                Vec::new()
+            }
             Self::Static(place) => outputs_of(place),
         }
     }
     /// The link layer is down.
     pub(crate) fn stop(&mut self, now: Instant) {
+        if let Self::Leaf(leaf) = self {
+            leaf.stop();
+        }
         self.tell(now, Input::Stop);
+    }
+    /// At a leaf: a neighbour advertises itself as a router, over a link of this ETX and level, or answers a registration.
+    pub(crate) fn on_discovery(
+        &mut self,
+        now: Instant,
+        from: Eui64,
+        link: (u16, f64),
+        message: &Icmpv6,
+    ) {
+        match (self, message) {
+            (Self::Leaf(leaf), Icmpv6::RouterAdvertisement(said)) => {
+                leaf.on_router(from, link, said);
+            }
+            (Self::Leaf(leaf), Icmpv6::NeighbourAdvertisement(said)) => {
+                leaf.on_answer(now, from, said);
+            }
+            _ => {}
+        }
+    }
+    /// Whether the node knows which neighbours route through it.
+    pub(crate) fn knows_children(&self) -> bool {
+        match self {
+            Self::Rpl(rpl) => rpl.is_storing(),
+            Self::Leaf(_) => false,
+            Self::Static(_) => true,
+        }
+    }
+    /// A leaf registered with this router, or did so again.
+    pub(crate) fn on_leaf(
+        &mut self,
+        now: Instant,
+        leaf: Address,
+        sequence: Sequence,
+        lifetime: Duration,
+    ) {
+        self.tell(now, Input::Attach { leaf: leaf.0, sequence, lifetime });
+    }
+    /// The registration of a leaf is over.
+    pub(crate) fn on_leaf_lost(&mut self, now: Instant, leaf: Address) {
+        self.tell(now, Input::Detach { leaf: leaf.0 });
     }
     /// A message of RPL came from the node with the address `from`, or to a group.
     pub(crate) fn on_message(
@@ -83,6 +138,9 @@ impl Routing {
     }
     /// The link layer gave a neighbour up.
     pub(crate) fn on_gone(&mut self, now: Instant, neighbour: Eui64) {
+        if let Self::Leaf(leaf) = self {
+            leaf.on_gone(now, neighbour);
+        }
         let neighbour = Address::link_local(neighbour).0;
         self.tell(now, Input::NeighbourUnreachable { neighbour });
     }
@@ -112,19 +170,28 @@ impl Routing {
 
     /// Handles a deadline if one has come.
     pub(crate) fn deadline(&mut self, now: Instant) {
-        if self.next_deadline().is_some_and(|due| due <= now) {
-            self.tell(now, Input::Deadline);
+        if self.next_deadline().is_none_or(|due| due > now) {
+            return;
+        }
+        match self {
+            Self::Leaf(leaf) => leaf.on_deadline(now),
+            Self::Rpl(_) | Self::Static(_) => self.tell(now, Input::Deadline),
         }
     }
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         match self {
             Self::Rpl(rpl) => rpl.next_deadline(),
+            Self::Leaf(leaf) => leaf.next_deadline(),
             Self::Static(_) => None,
         }
     }
     /// Takes the next output.
     pub(crate) fn poll_output(&mut self) -> Option<Output> {
-        let Self::Rpl(rpl) = self else { return None };
+        let rpl = match self {
+            Self::Rpl(rpl) => rpl,
+            Self::Leaf(leaf) => return leaf.poll_output(),
+            Self::Static(_) => return None,
+        };
         loop {
             let output = rpl.poll_output()?;
             if let Some(output) = output_of(rpl, output) {
@@ -133,17 +200,19 @@ impl Routing {
         }
     }
 
-    /// True for a node in a DODAG, or with static routes.
+    /// True for a node in a DODAG, for a leaf that is registered with a router, or with static routes.
     pub(crate) fn is_joined(&self) -> bool {
         match self {
             Self::Rpl(rpl) => rpl.is_joined(),
+            Self::Leaf(leaf) => leaf.router().is_some(),
             Self::Static(_) => true,
         }
     }
-    /// The preferred parent.
+    /// The preferred parent; of a leaf, its router.
     pub(crate) fn parent(&self) -> Option<Eui64> {
         match self {
             Self::Rpl(rpl) => rpl.preferred_parent().map(|address| Address(address).eui64()),
+            Self::Leaf(leaf) => leaf.router(),
             Self::Static(place) => place.parent,
         }
     }
@@ -151,7 +220,7 @@ impl Routing {
     pub(crate) fn advertised(&self) -> Option<Advertised> {
         match self {
             Self::Rpl(rpl) => rpl.advertised(),
-            Self::Static(_) => None,
+            Self::Leaf(_) | Self::Static(_) => None,
         }
     }
 
@@ -166,6 +235,7 @@ impl Routing {
     pub(crate) fn root(&self, addresses: &Addresses) -> Option<Address> {
         match self {
             Self::Rpl(rpl) => rpl.dodag_id().map(Address),
+            Self::Leaf(_) => None,
             Self::Static(place) => {
                 let here = addresses.global();
                 Some(place.root.map_or(here, |root| Address::global(here.prefix(), root)))
@@ -178,6 +248,7 @@ impl Routing {
             Self::Rpl(rpl) => {
                 rpl.subscribed(&group.0).map(|child| Address(*child).eui64()).collect()
             }
+            Self::Leaf(_) => Vec::new(),
             Self::Static(place) => place.children.clone(),
         }
     }
@@ -185,7 +256,7 @@ impl Routing {
     pub(crate) fn rank(&self) -> Option<Rank> {
         match self {
             Self::Rpl(rpl) => Some(rpl.rank()),
-            Self::Static(_) => None,
+            Self::Leaf(_) | Self::Static(_) => None,
         }
     }
 }
@@ -233,6 +304,9 @@ fn output_of(rpl: &Rpl, output: lowmesh_rpl::Output) -> Option<Output> {
         lowmesh_rpl::Output::RouteRemoved { target } => {
             Output::RouteRemoved { target: Address(target) }
         }
+        lowmesh_rpl::Output::LeafRefused { leaf, status } => {
+            Output::LeafRefused { leaf: Address(leaf), status }
+        }
         lowmesh_rpl::Output::Send { to, message } => {
             let to = match to {
                 Destination::AllRplNodes => Address::ALL_RPL_NODES,
@@ -264,10 +338,23 @@ fn forward_as_given(packet: &ForwardContext) -> Verdict {
     })
 }
 
+/// The next hop of a packet at a leaf: its router, for its own packets alone.
+fn forward_at_leaf(leaf: &Leaf, packet: &ForwardContext) -> Verdict {
+    if packet.from.is_some() {
+        return Verdict::Drop(DropReason::NotForUs);
+    }
+    let onward = |next_hop| Verdict::Forward { next_hop, option: None };
+    leaf.router().map_or(Verdict::Drop(DropReason::NotJoined), onward)
+}
+
 impl lowmesh_ipv6::Routing for Routing {
     fn forward(&mut self, now: Instant, packet: &ForwardContext) -> Verdict {
         let &ForwardContext { from, destination, source_routed, option, .. } = packet;
-        let Self::Rpl(rpl) = self else { return forward_as_given(packet) };
+        let rpl = match self {
+            Self::Rpl(rpl) => rpl,
+            Self::Leaf(leaf) => return forward_at_leaf(leaf, packet),
+            Self::Static(_) => return forward_as_given(packet),
+        };
         let context = lowmesh_rpl::ForwardContext {
             from: from.map(|neighbour| Address::link_local(neighbour).0),
             target: destination.0,
@@ -295,7 +382,20 @@ impl lowmesh_ipv6::Routing for Routing {
     fn root(&self) -> Option<Address> {
         match self {
             Self::Rpl(rpl) => rpl.dodag_id().map(Address),
-            Self::Static(_) => None,
+            Self::Leaf(_) | Self::Static(_) => None,
+        }
+    }
+
+    fn router_of(&self, leaf: &Address) -> Option<Address> {
+        let Self::Rpl(rpl) = self else { return None };
+        rpl.router_of(&leaf.0).map(Address)
+    }
+
+    fn role(&self) -> Role {
+        match self {
+            Self::Rpl(rpl) if !rpl.is_joined() => Role::Adrift,
+            Self::Rpl(_) | Self::Static(_) => Role::Router,
+            Self::Leaf(_) => Role::Host,
         }
     }
 }

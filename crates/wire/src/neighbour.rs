@@ -80,7 +80,9 @@ pub struct Advertisement {
 impl Registration {
     /// T of RFC 8505 s4.1: the sender counts its registrations, and registers the target of its solicitation instead of
     /// its source.
-    const COUNTS: u8 = 1;
+    pub const COUNTS: u8 = 1;
+    /// R of RFC 8505 s4.1: the sender wants its address announced to the routing protocol; in an answer, it is (RFC 9010 s9.2.2).
+    pub const ROUTED: u8 = 2;
     /// The flags that are not reserved: I, R and T (RFC 8505 s4.1).
     pub const FLAGS: u8 = 0x0f;
 
@@ -91,6 +93,10 @@ impl Registration {
     /// True for the option of RFC 8505, which has a number.
     pub const fn is_extended(&self) -> bool {
         self.flags & Self::COUNTS != 0
+    }
+    /// True with the flag R in the option of RFC 8505.
+    pub const fn is_routed(&self) -> bool {
+        self.is_extended() && self.flags & Self::ROUTED != 0
     }
     /// The number of the registration, in the option of RFC 8505 (TID).
     pub fn number(&self) -> Option<Sequence> {

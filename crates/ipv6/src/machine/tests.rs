@@ -9,8 +9,10 @@ use super::*;
 use crate::event::{Packet, Problem};
 use crate::packet::{Flow, plain, udp};
 use crate::params::{HOP_LIMIT, PREFIX};
+use crate::routing::Role;
 
 mod border;
+mod leaves;
 mod neighbours;
 mod options;
 mod own_packets;
@@ -50,6 +52,9 @@ struct Script {
     verdict: Option<Verdict>,
     source_route: Option<Vec<Address>>,
     root: Option<Address>,
+    /// The router of each leaf, of which there is one.
+    router: Option<(Address, Address)>,
+    role: Option<Role>,
     asked: Vec<ForwardContext>,
 }
 
@@ -65,6 +70,12 @@ impl Routing for Script {
     }
     fn root(&self) -> Option<Address> {
         self.root
+    }
+    fn router_of(&self, leaf: &Address) -> Option<Address> {
+        self.router.filter(|(known, _)| known == leaf).map(|(_, router)| router)
+    }
+    fn role(&self) -> Role {
+        self.role.unwrap_or(Role::Router)
     }
 }
 

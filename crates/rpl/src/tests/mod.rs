@@ -5,6 +5,7 @@ mod downward;
 mod formation;
 mod forwarding;
 mod graph;
+mod leaves;
 mod limit;
 mod network;
 mod script;

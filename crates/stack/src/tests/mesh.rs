@@ -32,6 +32,9 @@ pub struct Mesh {
     pub drops: Vec<(usize, lowmesh_machine::Dropped)>,
     pub transactions: Vec<(usize, Transaction)>,
     pub networks: Vec<(usize, Network)>,
+    /// Frames to all or to one neighbour, with their senders, while `listening`.
+    pub air: Vec<(usize, Vec<u8>)>,
+    pub listening: bool,
     /// Requests that came, and where; each was answered with its own payload.
     pub requests: Vec<(usize, Message)>,
     last_handle: u64,
@@ -63,10 +66,21 @@ impl Mesh {
     /// Nodes of which each hears the next and the one before, with the chance `pdr`.
     pub fn line(config: &Config, nodes: usize, pdr: f64) -> Self {
         let near = |a: usize, b: usize| if a.abs_diff(b) == 1 { pdr } else { 0.0 };
-        let links = (0..nodes).map(|a| (0..nodes).map(|b| near(a, b)).collect()).collect();
+        Self::with_leaves(config, nodes, near, &[])
+    }
+
+    /// Nodes with the chances of frames between them, some of which run no RPL.
+    pub fn with_leaves(
+        config: &Config,
+        nodes: usize,
+        chance: impl Fn(usize, usize) -> f64,
+        leaves: &[usize],
+    ) -> Self {
+        let links = (0..nodes).map(|a| (0..nodes).map(|b| chance(a, b)).collect()).collect();
         let seed = Seed(17);
         let node = |id: usize| {
-            Node::new(config, NodeId(id as u16), id == 0, seed).expect("possible settings")
+            let config = Config { is_leaf: leaves.contains(&id), ..config.clone() };
+            Node::new(&config, NodeId(id as u16), id == 0, seed).expect("possible settings")
         };
         let mut mesh = Self {
             now: Instant::ZERO,
@@ -80,6 +94,8 @@ impl Mesh {
             transactions: Vec::new(),
             networks: Vec::new(),
             requests: Vec::new(),
+            air: Vec::new(),
+            listening: false,
             last_handle: 0,
         };
         for node in 0..nodes {
@@ -187,7 +203,12 @@ impl Mesh {
         for from in 0..self.nodes.len() {
             if self.nodes[from].next_transmission() == Some(now) {
                 match self.nodes[from].transmit(now) {
-                    Some(frame) => flights.push((from, frame)),
+                    Some(frame) => {
+                        if self.listening {
+                            self.air.push((from, frame.octets.clone()));
+                        }
+                        flights.push((from, frame));
+                    }
                     None => self.drain(from),
                 }
             }
