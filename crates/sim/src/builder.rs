@@ -374,6 +374,10 @@ fn roots(nodes: &[NodeParts]) -> Result<Vec<NodeId>, ConfigError> {
                 allowed,
             );
         }
+        if node.stack.is_leaf && (!by_rpl || NodeId(index as u16) == root) {
+            let allowed = "no border router is a leaf, and a leaf needs routes of RPL".to_owned();
+            return wrong("is_leaf", "true".into(), allowed);
+        }
         if !by_rpl && (root != NodeId(0) || of_pan.len() > 1) {
             let allowed = "given routes lead to node 0, the only border router".to_owned();
             return wrong("routes", "given".into(), allowed);
@@ -459,6 +463,7 @@ fn part(
         tx_power: node.tx_power,
         energy: node.energy,
         is_client: id != root && far_enough && !traffic.silent.contains(&id),
+        is_leaf: node.stack.is_leaf,
     }
 }
 

@@ -31,6 +31,8 @@ pub(crate) struct Part {
     pub(crate) energy: Currents,
     /// Whether it reports readings.
     pub(crate) is_client: bool,
+    /// Whether it forwards nothing and runs no RPL.
+    pub(crate) is_leaf: bool,
 }
 
 /// The parts of one node; [`Builder::node`](crate::Builder::node) takes them.
@@ -91,6 +93,18 @@ impl NodeParts {
     /// The border router of `pan`, with the same defaults.
     pub fn border_router(pan: PanId) -> Self {
         Self { is_border_router: true, ..Self::router(pan) }
+    }
+
+    /// A leaf of `pan`, which runs no RPL and registers with a router (RFC 9010), with the same defaults.
+    pub fn leaf(pan: PanId) -> Self {
+        Self::router(pan).without_rpl()
+    }
+
+    /// Makes the node a leaf, which runs no RPL and registers with a router (RFC 9010).
+    #[must_use]
+    pub const fn without_rpl(mut self) -> Self {
+        self.stack.is_leaf = true;
+        self
     }
 
     /// The PAN that the node belongs to.

@@ -72,7 +72,19 @@ impl World {
     /// Whether the routes to `node` lead from its border router to it.
     fn is_routed_down(&self, node: NodeId) -> bool {
         let target = self.nodes[node.index()].global_address();
-        let mut at = self.parts[node.index()].root;
+        let root = self.parts[node.index()].root;
+        // The root reaches a leaf through its router.
+        match self.nodes[root.index()].router_of(&target).map(|router| self.find(router)) {
+            Some(Some(router)) => self.leads(root, router) && self.leads(router, node),
+            Some(None) => false,
+            None => self.leads(root, node),
+        }
+    }
+
+    /// Whether the routes to `node` lead from `start` to it.
+    fn leads(&self, start: NodeId, node: NodeId) -> bool {
+        let target = self.nodes[node.index()].global_address();
+        let mut at = start;
         for _ in 0..self.nodes.len() {
             if at == node {
                 return true;
@@ -111,7 +123,10 @@ impl World {
                 let both = self.best_chance(from, to).min(self.best_chance(to, from));
                 if both >= PATH_PDR {
                     reached[to.index()] = true;
-                    border.push_back(to);
+                    // A leaf forwards nothing.
+                    if !self.parts[to.index()].is_leaf {
+                        border.push_back(to);
+                    }
                 }
             }
         }

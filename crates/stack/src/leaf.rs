@@ -52,8 +52,10 @@ pub(crate) struct Leaf {
     node: Eui64,
     address: Address,
     phase: Phase,
-    /// The router that it is registered with, also while it renews that.
+    /// The router that it chose: its parent.
     router: Option<Eui64>,
+    /// Whether it is registered there, also while it renews that.
+    is_registered: bool,
     candidates: Vec<Candidate>,
     /// Routers that come last, and until when.
     avoided: Vec<(Eui64, Instant)>,
@@ -72,6 +74,7 @@ impl Leaf {
             address,
             phase: Phase::Off,
             router: None,
+            is_registered: false,
             candidates: Vec::new(),
             avoided: Vec::new(),
             number: Sequence::START,
@@ -81,9 +84,13 @@ impl Leaf {
         }
     }
 
-    /// The router that it is registered with.
+    /// The router that it chose.
     pub(crate) const fn router(&self) -> Option<Eui64> {
         self.router
+    }
+    /// The router that it is registered with.
+    pub(crate) fn registered(&self) -> Option<Eui64> {
+        self.router.filter(|_| self.is_registered)
     }
     pub(crate) const fn next_deadline(&self) -> Option<Instant> {
         self.due
@@ -219,6 +226,12 @@ impl Leaf {
 
     /// Asks a router to register the address, for one more time than `asked`.
     fn ask(&mut self, now: Instant, router: Eui64, asked: u32) {
+        if self.router != Some(router) {
+            // Before the question: its cells are where the answer comes, as with a RPL parent and a DAO.
+            let old = self.router.replace(router);
+            self.is_registered = false;
+            self.outbox.push(Output::Parent { old, new: Some(router), is_root: false });
+        }
         let registration = Registration {
             status: 0,
             opaque: 0,
@@ -240,13 +253,10 @@ impl Leaf {
 
     fn on_registered(&mut self, now: Instant, router: Eui64) {
         self.phase = Phase::Registered { router };
+        self.is_registered = true;
         let lifetime = Duration::from_secs(60 * u64::from(params::LEAF_LIFETIME_MINUTES));
         // Halfway, so that an exchange lost with all its repeats has a second chance.
         self.due = Some(now + self.rng.duration(lifetime * 2 / 5, lifetime / 2));
-        if self.router != Some(router) {
-            let old = self.router.replace(router);
-            self.outbox.push(Output::Parent { old, new: Some(router), is_root: false });
-        }
         self.outbox.push(Output::Scheduling(Event::KnownToParent(router)));
     }
 
@@ -261,6 +271,7 @@ impl Leaf {
         self.seek(now);
     }
     fn leave_router(&mut self) {
+        self.is_registered = false;
         if let Some(router) = self.router.take() {
             self.outbox.push(Output::Parent { old: Some(router), new: None, is_root: false });
         }

@@ -204,7 +204,7 @@ impl Routing {
     pub(crate) fn is_joined(&self) -> bool {
         match self {
             Self::Rpl(rpl) => rpl.is_joined(),
-            Self::Leaf(leaf) => leaf.router().is_some(),
+            Self::Leaf(leaf) => leaf.registered().is_some(),
             Self::Static(_) => true,
         }
     }
@@ -344,7 +344,7 @@ fn forward_at_leaf(leaf: &Leaf, packet: &ForwardContext) -> Verdict {
         return Verdict::Drop(DropReason::NotForUs);
     }
     let onward = |next_hop| Verdict::Forward { next_hop, option: None };
-    leaf.router().map_or(Verdict::Drop(DropReason::NotJoined), onward)
+    leaf.registered().map_or(Verdict::Drop(DropReason::NotJoined), onward)
 }
 
 impl lowmesh_ipv6::Routing for Routing {

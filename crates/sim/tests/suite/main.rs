@@ -13,6 +13,7 @@
 //! | `recovery` | do recoverable fragments keep the books under load, and what do windows do? |
 //! | `carrier` | what happens where nodes sense the channel instead of keeping slots? |
 //! | `groups` | who gets packets to a group, and why not? |
+//! | `leaves` | are nodes that run no RPL reached, and reached again when a router fails? |
 //! | `memberships` | do nodes join what clients ask for? |
 //! | `indicators` | what do three small worlds come to? |
 
@@ -24,6 +25,7 @@ mod forms;
 mod groups;
 mod indicators;
 mod invariants;
+mod leaves;
 mod memberships;
 mod modes;
 mod outages;

@@ -26,6 +26,8 @@ pub struct Config {
     pub boot_spread: Duration,
     pub node: lowmesh_stack::Config,
     pub traffic: traffic::Config,
+    /// Nodes that run no RPL.
+    pub leaves: Vec<NodeId>,
     /// Nodes that are switched off for good, and when.
     pub failures: Vec<(NodeId, Duration)>,
     pub events: Vec<(Instant, Event)>,
@@ -53,7 +55,10 @@ impl Config {
             .node(NodeId(0), root)
             .nodes(1..topology.nodes() as u16, |id| {
                 let own = self.failures.iter().find(|(node, _)| *node == id);
-                NodeParts { fails_after: own.map(|(_, time)| *time), ..parts.clone() }
+                let mut node =
+                    NodeParts { fails_after: own.map(|(_, time)| *time), ..parts.clone() };
+                node.stack.is_leaf = self.leaves.contains(&id);
+                node
             })
             .traffic(self.traffic)
             .events(self.events)
@@ -84,6 +89,7 @@ pub fn line(nodes: usize) -> Config {
             period: Duration::from_secs(10),
             ..traffic::Config::readings()
         },
+        leaves: Vec::new(),
         failures: Vec::new(),
         events: Vec::new(),
     }

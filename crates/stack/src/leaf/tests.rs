@@ -133,11 +133,12 @@ fn it_registers_with_the_router_of_the_best_link_and_that_is_its_parent() {
     host.hear(1, 256);
     host.hear(2, 128);
     host.hear(3, 512);
-    assert_eq!(asked(&host.pass()), Some((eui(2), 241)));
-    assert_eq!(host.leaf.router(), None, "it is not registered yet");
+    let outputs = host.pass();
+    assert_eq!(asked(&outputs), Some((eui(2), 241)));
+    assert_eq!(parents(&outputs), [(None, Some(eui(2)))], "its cells are there for the answer");
+    assert_eq!(host.leaf.registered(), None, "it is not registered yet");
     host.answer(2, 0, Registration::ROUTED);
-    assert_eq!(parents(&host.outputs()), [(None, Some(eui(2)))]);
-    assert_eq!(host.leaf.router(), Some(eui(2)));
+    assert_eq!(host.leaf.registered(), Some(eui(2)));
 }
 
 #[test]
@@ -176,7 +177,7 @@ fn it_renews_its_registration_before_the_lifetime_ends() {
     assert_eq!((router, number), (eui(1), 242));
     let lifetime = u64::from(params::LEAF_LIFETIME_MINUTES) * 60;
     assert!(host.now.since(before).as_secs() <= lifetime / 2);
-    assert_eq!(host.leaf.router(), Some(eui(1)), "it stays registered meanwhile");
+    assert_eq!(host.leaf.registered(), Some(eui(1)), "it stays registered meanwhile");
     host.answer(1, 0, Registration::ROUTED);
     assert_eq!(parents(&host.outputs()), []);
 }
@@ -221,7 +222,7 @@ fn without_a_route_a_registration_is_worth_nothing() {
         host.hear(1, 128);
         host.pass();
         host.answer(1, status, flags);
-        assert_eq!(host.leaf.router(), None, "status {status}");
+        assert_eq!(host.leaf.registered(), None, "status {status}");
         assert!(solicits(&host.pass()));
     }
 }
@@ -241,7 +242,7 @@ fn a_leaf_that_lost_its_memory_counts_past_its_old_numbers() {
         }
         assert!(answers <= 2, "{old}: {answers}");
         host.answer(1, 0, Registration::ROUTED);
-        assert_eq!(host.leaf.router(), Some(eui(1)));
+        assert_eq!(host.leaf.registered(), Some(eui(1)));
     }
 }
 
@@ -252,16 +253,16 @@ fn an_answer_of_another_router_or_to_an_earlier_question_is_none() {
     host.hear(1, 128);
     host.pass();
     host.answer(2, 0, Registration::ROUTED);
-    assert_eq!(host.leaf.router(), None);
+    assert_eq!(host.leaf.registered(), None);
     // The answer to the question with the number before.
     let number = host.leaf.number;
     host.leaf.number = Sequence::START;
     let said = host.said(0, Registration::ROUTED);
     host.leaf.number = number;
     host.leaf.on_answer(host.now, eui(1), &said);
-    assert_eq!(host.leaf.router(), None);
+    assert_eq!(host.leaf.registered(), None);
     host.answer(1, 0, Registration::ROUTED);
-    assert_eq!(host.leaf.router(), Some(eui(1)));
+    assert_eq!(host.leaf.registered(), Some(eui(1)));
 }
 
 #[test]
