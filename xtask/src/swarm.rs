@@ -153,9 +153,25 @@ fn scenario(number: u64) -> String {
     let collector = draw.of(&["own", "own", "own", "first", "next", "next"]);
     traffic(&mut toml, &mut draw, nodes, collector);
     border_routers(&mut toml, &mut draw, nodes, mac);
-    // From a stream of its own: the scenarios of numbers stay what they were without events.
+    // From streams of their own: the scenarios of numbers stay what they were without events and leaves.
     events(&mut toml, &mut Draw(number ^ EVENTS), nodes, 1..13);
-    toml
+    with_leaves(toml, &mut Draw(number ^ LEAVES), nodes)
+}
+
+/// What sets the stream of leaves apart from the others.
+const LEAVES: u64 = 0x6c65_6166;
+
+/// The scenario with up to three nodes that run no RPL, in one of three that can have them.
+fn with_leaves(toml: String, draw: &mut Draw, nodes: u64) -> String {
+    // A leaf forwards no packets to groups, and is no border router.
+    let can_have = toml.contains("engine = \"none\"") && !toml.contains("[[border_router]]");
+    if nodes < 3 || !can_have || draw.below(3) != 0 {
+        return toml;
+    }
+    let mut leaves: Vec<u64> = (0..=draw.below(3)).map(|_| 1 + draw.below(nodes - 1)).collect();
+    leaves.sort_unstable();
+    leaves.dedup();
+    toml.replacen("\n[rpl]\n", &format!("\n[rpl]\nleaves = {leaves:?}\n"), 1)
 }
 
 /// What sets the stream of events apart from the others.

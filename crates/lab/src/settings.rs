@@ -37,7 +37,9 @@ pub fn mesh(scenario: &Scenario, seed: Seed, sinks: Sinks) -> Result<Mesh, Error
     for id in 0..nodes {
         let (router, first) = (&routers[mesh_of(&meshes, id)], |mesh: &MeshRange| mesh.first == id);
         let is_border_router = meshes.iter().any(first);
-        builder = builder.node(NodeId(id), NodeParts { is_border_router, ..router.clone() });
+        let mut parts = NodeParts { is_border_router, ..router.clone() };
+        parts.stack.is_leaf = scenario.rpl.leaves.contains(&id);
+        builder = builder.node(NodeId(id), parts);
     }
     if meshes.len() > 1 {
         builder = builder.backbone(Wire { delay: scenario.backbone.delay });

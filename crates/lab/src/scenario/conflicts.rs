@@ -44,6 +44,7 @@ impl Scenario {
         self.medium_conflicts(&mut check);
         self.tree_conflicts(&mut check);
         self.traffic_conflicts(&mut check);
+        self.leaf_conflicts(&mut check);
         self.group_conflicts(&mut check);
         self.entity_conflicts(&mut check);
         self.border_router_conflicts(&mut check);
@@ -161,6 +162,33 @@ impl Scenario {
         }
         if let Err(error) = tree.steps() {
             check(true, "topology.parents", error.to_string());
+        }
+    }
+
+    /// Whether the nodes that run no RPL can be such leaves.
+    fn leaf_conflicts(&self, check: &mut impl FnMut(bool, &str, String)) {
+        let leaves = &self.rpl.leaves;
+        if leaves.is_empty() {
+            return;
+        }
+        let mut is_wrong = |wrong, message: &str| check(wrong, "rpl.leaves", message.to_owned());
+        let message = "a leaf registers with a router of RPL; write routes = \"rpl\"";
+        is_wrong(self.head.routes == Routes::Static, message);
+        let engine = self.multicast.name();
+        let message = format!(
+            "a leaf forwards no packets to groups, as \"{engine}\" needs; write multicast.engine = \"none\""
+        );
+        is_wrong(engine != "none", &message);
+        let nodes = self.topology.nodes().unwrap_or(u32::from(u16::MAX) + 1);
+        let heads = self.meshes();
+        for leaf in leaves {
+            let is_head = *leaf == 0 || heads.iter().any(|mesh| mesh.first == *leaf);
+            let is_missing = u32::from(*leaf) >= nodes;
+            let message = format!(
+                "node {leaf} is a border router, or not in the topology: write another node from 1 to {}",
+                nodes - 1
+            );
+            is_wrong(is_head || is_missing, &message);
         }
     }
 

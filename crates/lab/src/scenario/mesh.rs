@@ -125,5 +125,7 @@ section! {
         rpi_0x23: bool = true, Any;
         /// Whether RPL's headers in packets are compressed with 6LoRH (RFC 8138), as the root announces (RFC 9035).
         sixlorh: bool = false, Any;
+        /// Nodes that run no RPL: leaves, each of which registers its address with a router (RFC 9010).
+        leaves: Vec<u16> = Vec::new(), Any;
     }
 }

@@ -150,6 +150,26 @@ fn values_of_a_scheduling_function_reach_the_nodes_and_read_back() {
 }
 
 #[test]
+fn leaves_that_cannot_be_are_refused_with_one_error() {
+    let base = "name = \"x\"\n[topology]\nkind = \"line\"\nnodes = 5\n";
+    let parse = |more: &str| Scenario::parse("x", &format!("{base}{more}"), &[]);
+    assert_eq!(parse("[rpl]\nleaves = [4, 2]\n").map(|good| good.rpl.leaves), Ok(vec![4, 2]));
+    for (more, expected) in [
+        ("[rpl]\nleaves = [0]\n", "node 0 is a border router"),
+        ("[rpl]\nleaves = [5]\n", "or not in the topology: write another node from 1 to 4"),
+        ("[rpl]\nleaves = [3]\n[[border_router]]\nnode = 3\n", "node 3 is a border router"),
+        (
+            "[rpl]\nleaves = [4]\n[multicast]\nengine = \"flood\"\n",
+            "write multicast.engine = \"none\"",
+        ),
+    ] {
+        let errors = parse(more).expect_err(expected).to_string();
+        assert!(errors.contains("rpl.leaves") && errors.contains(expected), "{errors}");
+        assert_eq!(errors.matches("rpl.leaves").count(), 1, "{errors}");
+    }
+}
+
+#[test]
 fn numbers_of_cocoa_are_refused_with_another_timer() {
     let told = errors("name = \"x\"\n[cocoa]\nalpha = 0.5\n", &[]);
     assert!(told.starts_with("my.toml: coap.congestion: \"default\" has none"), "{told}");
