@@ -63,7 +63,7 @@ pub struct Udp {
     state: UdpSocketState,
     local: SocketAddr,
     buffers: Vec<Vec<u8>>,
-    /// The last read gave all that it asked for.
+    /// The last read gave at least [`BATCH_QUIET`] datagrams, so more may wait.
     busy: bool,
 }
 
@@ -118,7 +118,8 @@ impl Udp {
     /// Reads what has come, up to a batch; `each` is called for every datagram. An error of the
     /// kind `WouldBlock` means that nothing has.
     pub fn receive(&mut self, each: impl FnMut(Arrival<'_>)) -> io::Result<()> {
-        // The places of a batch are made for each call, which costs a client that asks alone more than its request.
+        // Each call prepares a place for each datagram that it asks for. A lone client would pay for a whole batch with
+        // each of its requests.
         let count = if self.busy {
             self.receive_up_to::<BATCH>(each)
         } else {
