@@ -70,7 +70,7 @@ fn record(files: &[String]) -> Result<()> {
         let mut record =
             Record::parse(&text).with_context(|| format!("{} is broken", path.display()))?;
         record.take(&paper, &told, today.trim()).with_context(|| file.clone())?;
-        record.minutes = minutes.unwrap_or(record.minutes);
+        record.minutes = minutes.or(record.minutes);
         fs::write(&path, record.to_toml())
             .with_context(|| format!("cannot write {}", path.display()))?;
         println!("{name}: {}", record.tally(&paper).summary.words());

@@ -98,11 +98,12 @@ impl Commit {
         self.cells() > 0
     }
     /// The cells in which the responder listens as soon as its response leaves: the requester sends in them once it has the
-    /// response, and the acknowledgement of that may be lost, for seconds in a shared cell. As additions.
+    /// response, and the acknowledgement of that may be lost, for seconds in a shared cell. A cell in which the
+    /// responder sends too waits for the acknowledgement. As additions.
     pub fn early(&self) -> Self {
         match self {
             Self::Add { options, cells } | Self::Relocate { options, to: cells, .. }
-                if options.has(CellOptions::RX) =>
+                if options.has(CellOptions::RX) && !options.has(CellOptions::TX) =>
             {
                 Self::Add { options: *options, cells: cells.clone() }
             }

@@ -120,7 +120,8 @@ fn cited(paper: &Paper) -> String {
 /// When and how long the runs of a record were made.
 fn recorded(record: &Record) -> String {
     let Record { commit, date, minutes, .. } = record;
-    format!("{commit}, {date}, {minutes} min of processor time")
+    let minutes = minutes.map(|minutes| format!(", {minutes} min of processor time"));
+    format!("{commit}, {date}{}", minutes.unwrap_or_default())
 }
 
 #[cfg(test)]

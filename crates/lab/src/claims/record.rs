@@ -1,6 +1,6 @@
 //! Verdicts of full reproductions as the repository records them, and what they come to.
 //!
-//! `papers/NAME/record.toml` has the verdicts, and the commit, day and time of the runs. What kind a claim is
+//! `papers/NAME/record.toml` has the verdicts, the commit and day of the runs, and their processor time if it was measured. What kind a claim is
 //! ([`super::Basis`]) is declared in `claims.toml` alone, so a claim that turns out to be calibrated needs no new record. An
 //! entry names its tests by their digest: after a change of its tests a claim counts as not judged, until
 //! `lowmesh reproduce NAME --json` has judged it again, from stored runs if it can, and
@@ -33,8 +33,9 @@ pub struct Record {
     pub date: String,
     /// The number of runs.
     pub runs: usize,
-    /// Minutes of processor time, rounded.
-    pub minutes: u32,
+    /// Minutes of processor time, rounded, if they were measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minutes: Option<u32>,
     /// The verdicts.
     #[serde(rename = "claim", default)]
     pub claims: Vec<Entry>,
@@ -159,7 +160,7 @@ impl Record {
         }
         self.claims.sort_by(|a, b| a.id.cmp(&b.id));
         if whole {
-            (self.commit, self.runs) = (commit, told.runs);
+            (self.commit, self.runs, self.minutes) = (commit, told.runs, None);
             date.clone_into(&mut self.date);
         }
         Ok(())

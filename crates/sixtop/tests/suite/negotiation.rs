@@ -320,6 +320,12 @@ fn a_responder_sends_in_a_new_cell_when_its_response_is_acknowledged_and_not_bef
     assert_eq!(net.tx(0, 1), []);
     net.run_for(Duration::from_secs(2));
     assert_eq!(net.tx(0, 1).len(), 1);
+    // A cell in which both send is no exception.
+    let mut net = network(2, "msf", 1.0, 16);
+    let before = net.nodes[0].changes.len();
+    net.handle(0, SixtopEvent::Message { from: eui(1), bytes: &add_request_of(SFID_MSF, 3) });
+    let added = |change: &Change| matches!(change, Change::Added(_));
+    assert!(!net.nodes[0].changes[before..].iter().any(added));
 }
 
 #[test]

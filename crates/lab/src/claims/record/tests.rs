@@ -8,7 +8,7 @@ fn record() -> Record {
         commit: "1111111".to_owned(),
         date: "2026-11-24".to_owned(),
         runs: 7,
-        minutes: 3,
+        minutes: Some(3),
         claims: Vec::new(),
     }
 }
