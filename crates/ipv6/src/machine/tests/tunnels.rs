@@ -60,7 +60,7 @@ fn told(outputs: &[Output]) -> Option<(Address, Icmpv6)> {
 }
 
 #[test]
-fn the_root_puts_a_packet_between_two_nodes_into_one_that_has_the_route() {
+fn the_root_encapsulates_a_packet_between_two_nodes_with_the_source_route() {
     let mut host = root();
     let outputs = host.receive(2, carried(global(4), global(5), 9));
     let (outer, next_hop) = sent(&outputs);
@@ -97,7 +97,7 @@ fn the_beginning_of_a_packet_that_needs_a_route_stays_as_it_came() {
 }
 
 #[test]
-fn a_packet_from_elsewhere_enters_in_one_of_the_root_and_is_not_changed_but_for_its_hops() {
+fn the_root_encapsulates_a_packet_from_elsewhere_and_changes_its_hop_limit_alone() {
     for (route, hop_limit) in
         [(None, 8), (Some(vec![global(5)]), 8), (root().routing.source_route, 6)]
     {
@@ -189,7 +189,7 @@ fn a_packet_is_opened_once() {
 }
 
 #[test]
-fn an_opened_packet_for_another_node_is_not_forwarded_and_its_source_is_told() {
+fn a_decapsulated_packet_for_another_node_is_not_forwarded_and_its_source_is_told() {
     for (hop_limit, is_expired) in [(9, false), (1, true)] {
         let mut host = router();
         let inner = carried(far(), global(5), hop_limit);
@@ -207,7 +207,7 @@ fn an_opened_packet_for_another_node_is_not_forwarded_and_its_source_is_told() {
 }
 
 #[test]
-fn the_root_opens_packets_of_its_mesh_and_sends_them_where_they_go() {
+fn the_root_decapsulates_packets_of_its_mesh_and_forwards_them() {
     let to_root =
         |destination, source| wrapped(source, global(1), &carried(source, destination, 9));
     let outputs = root().receive(2, to_root(far(), global(4)));
@@ -272,7 +272,7 @@ fn an_error_about_a_packet_of_the_root_comes_to_the_source_of_the_packet_in_it()
 }
 
 #[test]
-fn what_leaves_the_mesh_with_an_option_that_others_may_not_skip_goes_to_the_root_in_a_packet() {
+fn a_packet_that_leaves_the_mesh_with_option_0x63_is_encapsulated_to_the_root() {
     let send = |skippable, to| {
         let mut host = router();
         let option = Some(HopByHopOption { skippable, ..OPTION });
